@@ -1,0 +1,159 @@
+/* JSON output. `<`, `>` and `&` are escaped too, so that the same text can be
+ * put inside a script element of an HTML report. */
+#include "base/json.h"
+
+#include "base/text.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+void json_init(struct json *json, FILE *out, unsigned indent)
+{
+    *json = (struct json){.out = out, .indent = indent};
+}
+
+static void newline(struct json *json)
+{
+    if (json->indent > 0)
+        fprintf(json->out, "\n%*s", (int)(json->indent * json->depth), "");
+}
+
+/* Everything that starts a value or a key passes here once. */
+static void item(struct json *json)
+{
+    if (json->after_key) {
+        json->after_key = false;
+        return;
+    }
+    if (json->depth == 0)
+        return;
+    if (json->has_items[json->depth - 1])
+        fputc(',', json->out);
+    json->has_items[json->depth - 1] = true;
+    newline(json);
+}
+
+static void value(struct json *json)
+{
+    assert(json->depth == 0 || !json->in_object[json->depth - 1] || json->after_key);
+    item(json);
+}
+
+static void open(struct json *json, bool object)
+{
+    value(json);
+    assert(json->depth < JSON_DEPTH_MAX);
+    fputc(object ? '{' : '[', json->out);
+    json->in_object[json->depth] = object;
+    json->has_items[json->depth] = false;
+    json->depth++;
+}
+
+static void close(struct json *json, bool object)
+{
+    assert(json->depth > 0 && json->in_object[json->depth - 1] == object && !json->after_key);
+    json->depth--;
+    if (json->has_items[json->depth])
+        newline(json);
+    fputc(object ? '}' : ']', json->out);
+}
+
+void json_object_begin(struct json *json)
+{
+    open(json, true);
+}
+
+void json_object_end(struct json *json)
+{
+    close(json, true);
+}
+
+void json_array_begin(struct json *json)
+{
+    open(json, false);
+}
+
+void json_array_end(struct json *json)
+{
+    close(json, false);
+}
+
+static void string(FILE *out, struct str s)
+{
+    fputc('"', out);
+    while (s.len > 0) {
+        int32_t code;
+        size_t len = utf8_decode(s, &code);
+        if (code < 0)
+            fputs("\\ufffd", out);
+        else if (code == '"' || code == '\\')
+            fprintf(out, "\\%c", (char)code);
+        else if (code == '\n')
+            fputs("\\n", out);
+        else if (code < 0x20 || code == 0x7f || code == '<' || code == '>' || code == '&' ||
+                 code == 0x2028 || code == 0x2029)
+            fprintf(out, "\\u%04x", (unsigned)code);
+        else
+            fwrite(s.data, 1, len, out);
+        s.data += len;
+        s.len -= len;
+    }
+    fputc('"', out);
+}
+
+void json_key(struct json *json, const char *key)
+{
+    assert(json->depth > 0 && json->in_object[json->depth - 1] && !json->after_key);
+    item(json);
+    string(json->out, str_from(key));
+    fputs(json->indent > 0 ? ": " : ":", json->out);
+    json->after_key = true;
+}
+
+void json_null(struct json *json)
+{
+    value(json);
+    fputs("null", json->out);
+}
+
+void json_bool(struct json *json, bool truth)
+{
+    value(json);
+    fputs(truth ? "true" : "false", json->out);
+}
+
+void json_u64(struct json *json, uint64_t number)
+{
+    value(json);
+    fprintf(json->out, "%" PRIu64, number);
+}
+
+void json_i64(struct json *json, int64_t number)
+{
+    value(json);
+    fprintf(json->out, "%" PRId64, number);
+}
+
+void json_f64(struct json *json, double number)
+{
+    if (!isfinite(number)) {
+        json_null(json);
+        return;
+    }
+    value(json);
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    fputs(text, json->out);
+}
+
+void json_text(struct json *json, struct str text)
+{
+    value(json);
+    string(json->out, text);
+}

@@ -1,0 +1,55 @@
+/* What all commands share: drawing a report and reporting an error. */
+#include "cmd/cmd.h"
+
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static struct render_opts opts_for(FILE *out)
+{
+    struct render_opts opts = {0};
+    if (!isatty(fileno(out)))
+        return opts;
+    struct winsize size = {0};
+    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0)
+        opts.width = size.ws_col;
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    opts.color = !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+    return opts;
+}
+
+int cmd_render(const struct cmd_call *call, const struct output_opts *output,
+               const struct report *report, struct why *why)
+{
+    const char *name = output->json ? "json" : output->markdown ? "markdown" : "text";
+    struct render_opts opts = opts_for(call->out);
+    return render(renderer_find(name), report, &opts, call->out, why);
+}
+
+void cmd_print_error(FILE *err, const struct why *why)
+{
+    fputs("whyslow: ", err);
+    text_print(err, str_from(why->what[0] ? why->what : strerror(why->error)));
+    fputc('\n', err);
+    if (why->remedy[0]) {
+        fputs("  try: ", err);
+        text_print(err, str_from(why->remedy));
+        fputc('\n', err);
+    }
+}
+
+int cmd_exit_status(const struct why *why)
+{
+    switch (why->kind) {
+    case WHY_USAGE:
+        return EXIT_USAGE;
+    case WHY_DENIED:
+        return EXIT_DENIED;
+    default:
+        return EXIT_OWN_FAILURE;
+    }
+}

@@ -1,0 +1,6 @@
+/* `whyslow doctor`. */
+#pragma once
+
+#include "cmd/cmd.h"
+
+extern const struct command cmd_doctor;

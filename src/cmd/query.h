@@ -1,0 +1,6 @@
+/* `whyslow query`. */
+#pragma once
+
+#include "cmd/cmd.h"
+
+extern const struct command cmd_query;

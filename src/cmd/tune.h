@@ -1,0 +1,6 @@
+/* `whyslow tune`. */
+#pragma once
+
+#include "cmd/cmd.h"
+
+extern const struct command cmd_tune;

@@ -1,0 +1,30 @@
+/* What machine, what build, what isolation: the facts that make two results
+ * comparable or not (mission M2). One row of the table in fingerprint.c a field. */
+#pragma once
+
+#include "host/build_info.h"
+#include "host/host.h"
+
+#include <stdio.h>
+
+struct fingerprint_input {
+    const struct host *host;
+    const struct build_info *binary; /* NULL when no target was named */
+    const char *binary_na;           /* the reason then */
+    int pid;                         /* attach target, 0 if none: its affinity and cgroup count */
+    const char *folder;              /* where the work is done: storage and git revision */
+    const char *run_id;              /* NULL: one is made */
+};
+
+/* A map of maps: cpu, memory, storage, kernel, toolchain, build, isolation,
+ * cache, run. Every field is there; one that cannot be known says why. */
+struct value fingerprint_read(const struct fingerprint_input *input);
+
+/* A table with field, a, b, effect for every field in which the fingerprints of
+ * two JSON files differ (each a fingerprint, or any JSON with a "fingerprint"
+ * member). *ret_incomparable counts those that forbid a comparison. */
+MUST_USE int fingerprint_diff(struct arena *arena, const char *path_a, const char *path_b,
+                              struct value *ret, unsigned *ret_incomparable, struct why *why);
+
+/* "20261115-084512-3f9c": sorts by time, unlikely to clash. */
+const char *run_id_make(struct arena *arena);

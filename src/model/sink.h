@@ -1,0 +1,209 @@
+/* Where collectors put what they see.
+ *
+ * A collector knows only this interface: the recording writer (store/) behind
+ * it writes SQLite, the memory sink (model/sink_memory.h) lets a test look at
+ * the samples. Ids are small numbers from 1; 0 means "none".
+ *
+ * Times are CLOCK_MONOTONIC nanoseconds. A sink belongs to one thread. Calls
+ * return 0 or -errno; after a failure (disk full) the sink keeps what it has
+ * committed, counts every further sample as dropped, and goes on returning the
+ * error: a collector may stop, or go on and let the loss be counted. */
+#pragma once
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "base/units.h"
+
+#include <stdint.h>
+
+struct process_info {
+    uint32_t pid;
+    uint32_t parent; /* id of the parent process in this sink, 0 if outside */
+    uint64_t start_ns;
+    struct str exe;
+    struct str command; /* argv joined by blanks */
+};
+
+struct thread_info {
+    uint32_t process; /* id */
+    uint32_t tid;
+    uint64_t start_ns;
+    struct str name;
+};
+
+enum image_kind { IMAGE_FILE = 0, IMAGE_KERNEL = 1, IMAGE_VDSO = 2, IMAGE_JIT = 3 };
+
+struct image_info {
+    enum image_kind kind;
+    struct str path;     /* as the target sees it */
+    struct str build_id; /* lower-case hex, empty if it has none */
+    uint64_t size_bytes;
+};
+
+/* Time-ranged: exec, dlopen and PID reuse end a mapping, and a later one may
+ * stand at the same address. */
+struct mapping_info {
+    uint32_t process; /* id */
+    uint32_t image;   /* id */
+    uint64_t start_ns;
+    uint64_t address;
+    uint64_t size_bytes;
+    uint64_t file_offset;
+};
+
+enum frame_kind {
+    FRAME_USER = 0,
+    FRAME_KERNEL = 1,
+    FRAME_MANAGED = 2, /* an interpreter's or JIT's; `name` says which function */
+    FRAME_NAMED = 3,   /* imported: a name without an address */
+    FRAME_UNKNOWN = 4, /* the walk ended here; `reason` says why */
+};
+
+struct frame_info {
+    enum frame_kind kind;
+    uint32_t reason;  /* why the walk ended, for FRAME_UNKNOWN; 0 otherwise */
+    uint32_t image;   /* id, 0 if none */
+    uint64_t address; /* in the image's own address space (ELF vaddr) */
+    uint32_t name;    /* text id, for frames without an image */
+};
+
+/* What a frame's address means, innermost inlined function first (depth 0). */
+struct location_info {
+    uint32_t frame; /* id */
+    uint32_t depth;
+    uint32_t function; /* text id */
+    uint32_t file;     /* text id, 0 if unknown */
+    uint32_t line;     /* 0 if unknown */
+};
+
+enum series_kind {
+    SERIES_SUM = 0,   /* weights add up: nanoseconds, bytes, calls */
+    SERIES_LEVEL = 1, /* weights are readings of a level: RSS, queue depth */
+};
+
+struct series_info {
+    const char *name; /* "cpu", "rss": lower case, stable, unique in a recording */
+    enum series_kind kind;
+    enum unit unit;
+    const char *about; /* one sentence: what a weight means */
+};
+
+struct sample {
+    uint32_t series; /* id */
+    uint32_t thread; /* id */
+    uint32_t stack;  /* id, 0 if the sample has none */
+    uint64_t time_ns;
+    uint64_t weight;
+};
+
+struct sink;
+
+struct sink_ops {
+    int (*text)(struct sink *sink, struct str text, uint32_t *ret_id);
+    int (*process)(struct sink *sink, const struct process_info *info, uint32_t *ret_id);
+    int (*process_end)(struct sink *sink, uint32_t process, uint64_t end_ns, int wait_status);
+    int (*thread)(struct sink *sink, const struct thread_info *info, uint32_t *ret_id);
+    int (*thread_end)(struct sink *sink, uint32_t thread, uint64_t end_ns);
+    int (*image)(struct sink *sink, const struct image_info *info, uint32_t *ret_id);
+    int (*mapping)(struct sink *sink, const struct mapping_info *info, uint32_t *ret_id);
+    int (*mapping_end)(struct sink *sink, uint32_t mapping, uint64_t end_ns);
+    int (*frame)(struct sink *sink, const struct frame_info *info, uint32_t *ret_id);
+    int (*stack)(struct sink *sink, uint32_t parent, uint32_t frame, uint32_t *ret_id);
+    int (*location)(struct sink *sink, const struct location_info *info);
+    int (*source_line)(struct sink *sink, uint32_t file, uint32_t line, struct str text);
+    int (*instruction)(struct sink *sink, uint32_t image, uint64_t address, uint32_t size,
+                       struct str text);
+    int (*series)(struct sink *sink, const struct series_info *info, uint32_t *ret_id);
+    int (*sample)(struct sink *sink, const struct sample *sample);
+    int (*counter)(struct sink *sink, const char *name, enum unit unit, uint64_t add);
+    int (*document)(struct sink *sink, const char *name, struct str json);
+};
+
+/* Embedded as the first member of what implements it. */
+struct sink {
+    const struct sink_ops *ops;
+};
+
+/* The same text, image, frame (by all fields) or stack (by parent and frame)
+ * gives the same id every time. `parent` is the caller's stack, 0 at the root. */
+MUST_USE static inline int sink_text(struct sink *sink, struct str text, uint32_t *ret_id)
+{
+    return sink->ops->text(sink, text, ret_id);
+}
+MUST_USE static inline int sink_process(struct sink *sink, const struct process_info *info,
+                                        uint32_t *ret_id)
+{
+    return sink->ops->process(sink, info, ret_id);
+}
+MUST_USE static inline int sink_process_end(struct sink *sink, uint32_t process, uint64_t end_ns,
+                                            int wait_status)
+{
+    return sink->ops->process_end(sink, process, end_ns, wait_status);
+}
+MUST_USE static inline int sink_thread(struct sink *sink, const struct thread_info *info,
+                                       uint32_t *ret_id)
+{
+    return sink->ops->thread(sink, info, ret_id);
+}
+MUST_USE static inline int sink_thread_end(struct sink *sink, uint32_t thread, uint64_t end_ns)
+{
+    return sink->ops->thread_end(sink, thread, end_ns);
+}
+MUST_USE static inline int sink_image(struct sink *sink, const struct image_info *info,
+                                      uint32_t *ret_id)
+{
+    return sink->ops->image(sink, info, ret_id);
+}
+MUST_USE static inline int sink_mapping(struct sink *sink, const struct mapping_info *info,
+                                        uint32_t *ret_id)
+{
+    return sink->ops->mapping(sink, info, ret_id);
+}
+MUST_USE static inline int sink_mapping_end(struct sink *sink, uint32_t mapping, uint64_t end_ns)
+{
+    return sink->ops->mapping_end(sink, mapping, end_ns);
+}
+MUST_USE static inline int sink_frame(struct sink *sink, const struct frame_info *info,
+                                      uint32_t *ret_id)
+{
+    return sink->ops->frame(sink, info, ret_id);
+}
+MUST_USE static inline int sink_stack(struct sink *sink, uint32_t parent, uint32_t frame,
+                                      uint32_t *ret_id)
+{
+    return sink->ops->stack(sink, parent, frame, ret_id);
+}
+MUST_USE static inline int sink_location(struct sink *sink, const struct location_info *info)
+{
+    return sink->ops->location(sink, info);
+}
+MUST_USE static inline int sink_source_line(struct sink *sink, uint32_t file, uint32_t line,
+                                            struct str text)
+{
+    return sink->ops->source_line(sink, file, line, text);
+}
+MUST_USE static inline int sink_instruction(struct sink *sink, uint32_t image, uint64_t address,
+                                            uint32_t size, struct str text)
+{
+    return sink->ops->instruction(sink, image, address, size, text);
+}
+MUST_USE static inline int sink_series(struct sink *sink, const struct series_info *info,
+                                       uint32_t *ret_id)
+{
+    return sink->ops->series(sink, info, ret_id);
+}
+MUST_USE static inline int sink_sample(struct sink *sink, const struct sample *sample)
+{
+    return sink->ops->sample(sink, sample);
+}
+/* Adds to a named counter: losses, truncations, own CPU time ("loss.ring_full"). */
+MUST_USE static inline int sink_counter(struct sink *sink, const char *name, enum unit unit,
+                                        uint64_t add)
+{
+    return sink->ops->counter(sink, name, unit, add);
+}
+/* Embeds a JSON text under a name ("fingerprint"); the last one wins. */
+MUST_USE static inline int sink_document(struct sink *sink, const char *name, struct str json)
+{
+    return sink->ops->document(sink, name, json);
+}

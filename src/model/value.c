@@ -1,0 +1,182 @@
+/* Building and reading of result trees. */
+#include "model/value.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct value value_na(const char *reason)
+{
+    return (struct value){.kind = VALUE_NA, .text = str_from(reason)};
+}
+
+struct value value_na_printf(struct arena *arena, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    return value_na(arena_dup(arena, text));
+}
+
+struct value value_bool(bool truth)
+{
+    return (struct value){.kind = VALUE_BOOL, .truth = truth};
+}
+
+struct value value_int(int64_t number, enum unit unit)
+{
+    return (struct value){.kind = VALUE_INT, .unit = unit, .i64 = number};
+}
+
+struct value value_uint(uint64_t number, enum unit unit)
+{
+    return (struct value){.kind = VALUE_UINT, .unit = unit, .u64 = number};
+}
+
+struct value value_real(double number, enum unit unit)
+{
+    return (struct value){.kind = VALUE_REAL, .unit = unit, .real = number};
+}
+
+struct value value_text(const char *text)
+{
+    return value_str(str_from(text));
+}
+
+struct value value_str(struct str text)
+{
+    return (struct value){.kind = VALUE_TEXT, .text = text};
+}
+
+struct value value_tone(struct value value, enum tone tone)
+{
+    value.tone = tone;
+    return value;
+}
+
+static struct value container(struct arena *arena, enum value_kind kind)
+{
+    struct value_items *items = ARENA_NEW(arena, struct value_items);
+    if (items)
+        items->arena = arena;
+    return (struct value){.kind = kind, .items = items};
+}
+
+struct value value_map(struct arena *arena)
+{
+    return container(arena, VALUE_MAP);
+}
+
+struct value value_list(struct arena *arena)
+{
+    return container(arena, VALUE_LIST);
+}
+
+struct value value_table(struct arena *arena, const struct column *columns, size_t count)
+{
+    assert(count <= TABLE_COLUMNS_MAX);
+    struct table *table = ARENA_NEW(arena, struct table);
+    if (table)
+        *table = (struct table){.arena = arena, .columns = columns, .column_count = count};
+    return (struct value){.kind = VALUE_TABLE, .table = table};
+}
+
+static struct value *item_add(struct value *parent, const char *key, const char *title,
+                              enum value_show show, struct value child)
+{
+    if (!parent || !parent->items)
+        return NULL;
+    struct value_items *items = parent->items;
+    struct value_item *item = ARENA_NEW(items->arena, struct value_item);
+    if (!item)
+        return NULL;
+    *item = (struct value_item){.key = key, .title = title, .show = show, .value = child};
+    if (items->last)
+        items->last->next = item;
+    else
+        items->first = item;
+    items->last = item;
+    items->len++;
+    return &item->value;
+}
+
+struct value *value_put(struct value *parent, const char *key, const char *title,
+                        struct value child)
+{
+    assert(!parent || parent->kind == VALUE_MAP);
+    return item_add(parent, key, title, SHOW_ALWAYS, child);
+}
+
+struct value *value_put_machine(struct value *parent, const char *key, struct value child)
+{
+    assert(!parent || parent->kind == VALUE_MAP);
+    return item_add(parent, key, NULL, SHOW_MACHINE, child);
+}
+
+struct value *value_append(struct value *list, struct value child)
+{
+    assert(!list || list->kind == VALUE_LIST);
+    return item_add(list, NULL, NULL, SHOW_ALWAYS, child);
+}
+
+struct table_row *table_add(struct value *value)
+{
+    struct table *table = value && value->kind == VALUE_TABLE ? value->table : NULL;
+    if (!table)
+        return NULL;
+    struct table_row *row = arena_alloc(table->arena,
+                                        sizeof(*row) + table->column_count * sizeof(row->cells[0]));
+    if (!row)
+        return NULL;
+    for (size_t i = 0; i < table->column_count; i++)
+        row->cells[i] = value_na("not set");
+    if (table->last)
+        table->last->next = row;
+    else
+        table->first = row;
+    table->last = row;
+    table->row_count++;
+    return row;
+}
+
+static const struct value *get(const struct value *map, struct str key)
+{
+    if (!map || map->kind != VALUE_MAP || !map->items)
+        return NULL;
+    for (const struct value_item *item = map->items->first; item; item = item->next)
+        if (str_is(key, item->key))
+            return &item->value;
+    return NULL;
+}
+
+const struct value *value_get(const struct value *map, const char *key)
+{
+    return get(map, str_from(key));
+}
+
+const struct value *value_find(const struct value *map, const char *path)
+{
+    struct str rest = str_from(path);
+    while (map && rest.len > 0)
+        map = get(map, str_cut(&rest, '.'));
+    return map;
+}
+
+double value_number(const struct value *value)
+{
+    if (!value)
+        return NAN;
+    switch (value->kind) {
+    case VALUE_INT:
+        return (double)value->i64;
+    case VALUE_UINT:
+        return (double)value->u64;
+    case VALUE_REAL:
+        return value->real;
+    default:
+        return NAN;
+    }
+}

@@ -1,0 +1,129 @@
+/* A result as a tree: what commands build and renderers draw.
+ *
+ * One tree gives the text, the JSON and the Markdown of a report, so that they
+ * cannot disagree. Numbers keep their unit: a renderer for people writes
+ * "1.5 GiB", one for machines 1610612736. What could not be measured is a
+ * VALUE_NA with its reason, never 0.
+ *
+ * All memory is the arena's. Builders accept NULL parents and return NULL when
+ * the arena is out of memory: build the whole tree, then check arena_failed().
+ * Keys and titles are borrowed: literals, or text of the same arena. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/units.h"
+
+enum value_kind {
+    VALUE_NA, /* not available; text is the reason */
+    VALUE_BOOL,
+    VALUE_INT,  /* i64 */
+    VALUE_UINT, /* u64 */
+    VALUE_REAL,
+    VALUE_TEXT,
+    VALUE_LIST,  /* children in order */
+    VALUE_MAP,   /* children with keys, in order */
+    VALUE_TABLE, /* columns and rows; JSON: a list of maps */
+};
+
+/* How a renderer for people shows an entry; machines always get all of it. */
+enum value_show {
+    SHOW_ALWAYS,
+    SHOW_MACHINE, /* left out of text and Markdown */
+};
+
+enum tone { TONE_PLAIN, TONE_GOOD, TONE_WARN, TONE_BAD, TONE_DIM };
+
+struct value {
+    enum value_kind kind;
+    enum unit unit;
+    enum tone tone; /* colour on a terminal; carries no meaning of its own */
+    union {
+        bool truth;
+        int64_t i64;
+        uint64_t u64;
+        double real;
+        struct str text;
+        struct value_items *items;
+        struct table *table;
+    };
+};
+
+struct value_item {
+    const char *key;   /* JSON key; NULL in lists */
+    const char *title; /* for people; NULL: the key */
+    enum value_show show;
+    struct value value;
+    struct value_item *next;
+};
+
+struct value_items {
+    struct arena *arena;
+    struct value_item *first;
+    struct value_item *last;
+    size_t len;
+};
+
+struct column {
+    const char *key;
+    const char *title;
+    enum value_show show;
+    bool right; /* numbers stand right */
+    bool wrap;  /* may be broken over several lines on a narrow terminal */
+};
+
+enum { TABLE_COLUMNS_MAX = 32 };
+
+struct table_row {
+    struct table_row *next;
+    struct value cells[]; /* as many as the table has columns */
+};
+
+struct table {
+    struct arena *arena;
+    const struct column *columns; /* borrowed */
+    size_t column_count;
+    struct table_row *first;
+    struct table_row *last;
+    size_t row_count;
+    const char *empty; /* said instead of an empty table; NULL: "none" */
+};
+
+/* Scalars, by value. Texts are borrowed: copy into the arena what may vanish. */
+struct value value_na(const char *reason);
+struct value value_bool(bool truth);
+struct value value_int(int64_t number, enum unit unit);
+struct value value_uint(uint64_t number, enum unit unit);
+struct value value_real(double number, enum unit unit);
+struct value value_text(const char *text);
+struct value value_str(struct str text);
+struct value value_tone(struct value value, enum tone tone);
+/* The reason is formatted into the arena. */
+struct value value_na_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Containers. */
+struct value value_map(struct arena *arena);
+struct value value_list(struct arena *arena);
+struct value value_table(struct arena *arena, const struct column *columns, size_t count);
+
+/* Appends a child and returns its place (NULL when out of memory, or when
+ * `parent` is NULL). `title` may be NULL. */
+struct value *value_put(struct value *parent, const char *key, const char *title,
+                        struct value child);
+struct value *value_put_machine(struct value *parent, const char *key, struct value child);
+struct value *value_append(struct value *list, struct value child);
+
+/* Appends a row of NA cells ("not set") to be filled; NULL when out of memory. */
+struct table_row *table_add(struct value *value);
+
+/* NULL when there is no such key, or `map` is no map. */
+const struct value *value_get(const struct value *map, const char *key);
+/* The same for a path such as "cpu.model". */
+const struct value *value_find(const struct value *map, const char *path);
+double value_number(const struct value *value); /* NaN when it is no number */
+
+/* What renderers are given. */
+struct report {
+    const char *schema;       /* "whyslow.doctor/1": name and version of the JSON */
+    const struct value *root; /* a map */
+};

@@ -1,0 +1,113 @@
+/* The tree as Markdown: maps become two-column tables, tables become tables. */
+#include "present/markdown.h"
+
+#include "base/text.h"
+
+enum { HEADING_DEPTH_MAX = 5 };
+
+/* Text nobody here wrote must not become markup, a new cell or a new row. */
+static void put(FILE *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        struct str one = {text.data + i, 1};
+        if (strchr("|\\`*_<>[]#~", text.data[i]) && text.data[i] != '\0')
+            fputc('\\', out);
+        int32_t code;
+        size_t len = utf8_decode((struct str){text.data + i, text.len - i}, &code);
+        one.len = len;
+        text_print(out, one);
+        i += len - 1;
+    }
+}
+
+static void put_value(FILE *out, const struct value *value)
+{
+    char buffer[600];
+    put(out, value_display(value, buffer, sizeof(buffer)));
+}
+
+static bool is_scalar(const struct value *value)
+{
+    return value->kind != VALUE_LIST && value->kind != VALUE_MAP && value->kind != VALUE_TABLE;
+}
+
+static const char *title_of(const struct value_item *item)
+{
+    return item->title ? item->title : item->key;
+}
+
+static void draw_table(const struct table *table, FILE *out)
+{
+    if (!table || !table->first) {
+        fprintf(out, "%s\n\n", table && table->empty ? table->empty : "none");
+        return;
+    }
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].show == SHOW_ALWAYS)
+            fprintf(out, "| %s ", table->columns[i].title);
+    fputs("|\n", out);
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].show == SHOW_ALWAYS)
+            fputs(table->columns[i].right ? "|---:" : "|---", out);
+    fputs("|\n", out);
+    for (const struct table_row *row = table->first; row; row = row->next) {
+        for (size_t i = 0; i < table->column_count; i++) {
+            if (table->columns[i].show != SHOW_ALWAYS)
+                continue;
+            fputs("| ", out);
+            put_value(out, &row->cells[i]);
+            fputc(' ', out);
+        }
+        fputs("|\n", out);
+    }
+    fputc('\n', out);
+}
+
+static void draw_map(const struct value *map, int depth, FILE *out);
+
+static void draw_child(const struct value_item *item, int depth, FILE *out)
+{
+    for (int i = 0; i < MIN(depth, HEADING_DEPTH_MAX); i++)
+        fputc('#', out);
+    fprintf(out, " %s\n\n", title_of(item));
+    if (item->value.kind == VALUE_MAP) {
+        draw_map(&item->value, depth + 1, out);
+    } else if (item->value.kind == VALUE_TABLE) {
+        draw_table(item->value.table, out);
+    } else {
+        const struct value_items *items = item->value.items;
+        for (const struct value_item *line = items ? items->first : NULL; line; line = line->next) {
+            fputs("- ", out);
+            put_value(out, &line->value);
+            fputc('\n', out);
+        }
+        fputs(items && items->len > 0 ? "\n" : "none\n\n", out);
+    }
+}
+
+static void draw_map(const struct value *map, int depth, FILE *out)
+{
+    bool any = false;
+    const struct value_item *first = map->items ? map->items->first : NULL;
+    for (const struct value_item *item = first; item; item = item->next) {
+        if (item->show != SHOW_ALWAYS || !is_scalar(&item->value))
+            continue;
+        if (!any)
+            fputs("| field | value |\n|---|---|\n", out);
+        any = true;
+        fprintf(out, "| %s | ", title_of(item));
+        put_value(out, &item->value);
+        fputs(" |\n", out);
+    }
+    if (any)
+        fputc('\n', out);
+    for (const struct value_item *item = first; item; item = item->next)
+        if (item->show == SHOW_ALWAYS && !is_scalar(&item->value))
+            draw_child(item, depth, out);
+}
+
+void markdown_draw(const struct report *report, const struct render_opts *opts, FILE *out)
+{
+    (void)opts;
+    draw_map(report->root, 2, out);
+}

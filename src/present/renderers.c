@@ -1,0 +1,63 @@
+/* The table of renderers, and what they share. */
+#include "present/renderers.h"
+
+#include "present/json.h"
+#include "present/markdown.h"
+#include "present/text.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct renderer renderers[] = {
+    {"text", "for people, on a terminal or in a pipe", text_draw},
+    {"json", "for programs; the schema is named in it", json_draw},
+    {"markdown", "for issues, pull requests and CI summaries", markdown_draw},
+    {0},
+};
+
+const struct renderer *renderer_find(const char *name)
+{
+    for (const struct renderer *renderer = renderers; renderer->name; renderer++)
+        if (strcmp(renderer->name, name) == 0)
+            return renderer;
+    return NULL;
+}
+
+int render(const struct renderer *renderer, const struct report *report,
+           const struct render_opts *opts, FILE *out, struct why *why)
+{
+    errno = 0;
+    renderer->draw(report, opts, out);
+    if (fflush(out) != 0 || ferror(out))
+        return why_set(why, WHY_FAILED, errno ? errno : EIO, "free some space, or write elsewhere",
+                       "cannot write the %s output: %s", renderer->name,
+                       strerror(errno ? errno : EIO));
+    return 0;
+}
+
+struct str value_display(const struct value *value, char *buffer, size_t size)
+{
+    switch (value->kind) {
+    case VALUE_NA:
+        snprintf(buffer, size, "n/a: %.*s", STR_FMT(value->text));
+        return str_from(buffer);
+    case VALUE_BOOL:
+        return value->truth ? STR("yes") : STR("no");
+    case VALUE_TEXT:
+        return value->text;
+    case VALUE_INT:
+    case VALUE_UINT:
+        if (value->unit == UNIT_NONE) {
+            if (value->kind == VALUE_INT)
+                snprintf(buffer, size, "%lld", (long long)value->i64);
+            else
+                snprintf(buffer, size, "%llu", (unsigned long long)value->u64);
+            return str_from(buffer);
+        }
+        return str_from(units_format(value_number(value), value->unit, buffer, size));
+    case VALUE_REAL:
+        return str_from(units_format(value->real, value->unit, buffer, size));
+    default:
+        return STR("…");
+    }
+}

@@ -1,0 +1,1 @@
+whyslow docter

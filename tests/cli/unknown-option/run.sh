@@ -1,0 +1,1 @@
+whyslow help --mna; echo $?; whyslow --quick; echo $?; whyslow help --completion tcsh
