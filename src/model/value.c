@@ -180,3 +180,13 @@ double value_number(const struct value *value)
         return NAN;
     }
 }
+
+bool value_is_scalar(const struct value *value)
+{
+    return value->kind != VALUE_LIST && value->kind != VALUE_MAP && value->kind != VALUE_TABLE;
+}
+
+const char *value_item_title(const struct value_item *item)
+{
+    return item->title ? item->title : item->key;
+}

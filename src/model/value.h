@@ -120,7 +120,9 @@ struct table_row *table_add(struct value *value);
 const struct value *value_get(const struct value *map, const char *key);
 /* The same for a path such as "cpu.model". */
 const struct value *value_find(const struct value *map, const char *path);
-double value_number(const struct value *value); /* NaN when it is no number */
+double value_number(const struct value *value);  /* NaN when it is no number */
+bool value_is_scalar(const struct value *value); /* neither list, map nor table */
+const char *value_item_title(const struct value_item *item);
 
 /* What renderers are given. */
 struct report {

@@ -2,70 +2,70 @@
  * place of the number, so that a reader can neither miss it nor sum it up. */
 #include "present/json.h"
 
-#include "base/json.h"
+#include "base/jsonw.h"
 
-static void draw(struct json *json, const struct value *value);
+static void draw(struct jsonw *json, const struct value *value);
 
-static void draw_na(struct json *json, struct str reason)
+static void draw_na(struct jsonw *json, struct str reason)
 {
     char text[600];
     snprintf(text, sizeof(text), "n/a: %.*s", STR_FMT(reason));
-    json_text(json, str_from(text));
+    jsonw_text(json, str_from(text));
 }
 
-static void draw_items(struct json *json, const struct value *value)
+static void draw_items(struct jsonw *json, const struct value *value)
 {
     bool map = value->kind == VALUE_MAP;
     if (map)
-        json_object_begin(json);
+        jsonw_object_begin(json);
     else
-        json_array_begin(json);
+        jsonw_array_begin(json);
     for (const struct value_item *item = value->items ? value->items->first : NULL; item;
          item = item->next) {
         if (map)
-            json_key(json, item->key);
+            jsonw_key(json, item->key);
         draw(json, &item->value);
     }
     if (map)
-        json_object_end(json);
+        jsonw_object_end(json);
     else
-        json_array_end(json);
+        jsonw_array_end(json);
 }
 
-static void draw_table(struct json *json, const struct table *table)
+static void draw_table(struct jsonw *json, const struct table *table)
 {
-    json_array_begin(json);
+    jsonw_array_begin(json);
     for (const struct table_row *row = table ? table->first : NULL; row; row = row->next) {
-        json_object_begin(json);
+        jsonw_object_begin(json);
         for (size_t i = 0; i < table->column_count; i++) {
-            json_key(json, table->columns[i].key);
+            jsonw_key(json, table->columns[i].key);
             draw(json, &row->cells[i]);
         }
-        json_object_end(json);
+        jsonw_object_end(json);
     }
-    json_array_end(json);
+    jsonw_array_end(json);
 }
 
-static void draw(struct json *json, const struct value *value)
+static void draw(struct jsonw *json, const struct value *value)
 {
     switch (value->kind) {
     case VALUE_NA:
         draw_na(json, value->text);
         break;
     case VALUE_BOOL:
-        json_bool(json, value->truth);
+        jsonw_bool(json, value->truth);
         break;
     case VALUE_INT:
-        json_i64(json, value->i64);
+        jsonw_i64(json, value->i64);
         break;
     case VALUE_UINT:
-        json_u64(json, value->u64);
+        jsonw_u64(json, value->u64);
         break;
     case VALUE_REAL:
-        json_f64(json, value->real);
+        jsonw_f64(json, value->real);
         break;
     case VALUE_TEXT:
-        json_text(json, value->text);
+        jsonw_text(json, value->text);
         break;
     case VALUE_LIST:
     case VALUE_MAP:
@@ -80,16 +80,16 @@ static void draw(struct json *json, const struct value *value)
 void json_draw(const struct report *report, const struct render_opts *opts, FILE *out)
 {
     (void)opts;
-    struct json json;
-    json_init(&json, out, 2);
-    json_object_begin(&json);
-    json_key(&json, "schema");
-    json_text(&json, str_from(report->schema));
+    struct jsonw json;
+    jsonw_init(&json, out, 2);
+    jsonw_object_begin(&json);
+    jsonw_key(&json, "schema");
+    jsonw_text(&json, str_from(report->schema));
     for (const struct value_item *item = report->root->items ? report->root->items->first : NULL;
          item; item = item->next) {
-        json_key(&json, item->key);
+        jsonw_key(&json, item->key);
         draw(&json, &item->value);
     }
-    json_object_end(&json);
+    jsonw_object_end(&json);
     fputc('\n', out);
 }

@@ -26,16 +26,6 @@ static void put_value(FILE *out, const struct value *value)
     put(out, value_display(value, buffer, sizeof(buffer)));
 }
 
-static bool is_scalar(const struct value *value)
-{
-    return value->kind != VALUE_LIST && value->kind != VALUE_MAP && value->kind != VALUE_TABLE;
-}
-
-static const char *title_of(const struct value_item *item)
-{
-    return item->title ? item->title : item->key;
-}
-
 static void draw_table(const struct table *table, FILE *out)
 {
     if (!table || !table->first) {
@@ -69,7 +59,7 @@ static void draw_child(const struct value_item *item, int depth, FILE *out)
 {
     for (int i = 0; i < MIN(depth, HEADING_DEPTH_MAX); i++)
         fputc('#', out);
-    fprintf(out, " %s\n\n", title_of(item));
+    fprintf(out, " %s\n\n", value_item_title(item));
     if (item->value.kind == VALUE_MAP) {
         draw_map(&item->value, depth + 1, out);
     } else if (item->value.kind == VALUE_TABLE) {
@@ -90,19 +80,19 @@ static void draw_map(const struct value *map, int depth, FILE *out)
     bool any = false;
     const struct value_item *first = map->items ? map->items->first : NULL;
     for (const struct value_item *item = first; item; item = item->next) {
-        if (item->show != SHOW_ALWAYS || !is_scalar(&item->value))
+        if (item->show != SHOW_ALWAYS || !value_is_scalar(&item->value))
             continue;
         if (!any)
             fputs("| field | value |\n|---|---|\n", out);
         any = true;
-        fprintf(out, "| %s | ", title_of(item));
+        fprintf(out, "| %s | ", value_item_title(item));
         put_value(out, &item->value);
         fputs(" |\n", out);
     }
     if (any)
         fputc('\n', out);
     for (const struct value_item *item = first; item; item = item->next)
-        if (item->show == SHOW_ALWAYS && !is_scalar(&item->value))
+        if (item->show == SHOW_ALWAYS && !value_is_scalar(&item->value))
             draw_child(item, depth, out);
 }
 

@@ -87,16 +87,6 @@ static void put_wrapped(const struct style *style, struct str text, enum tone to
     fputc('\n', style->out);
 }
 
-static bool is_scalar(const struct value *value)
-{
-    return value->kind != VALUE_LIST && value->kind != VALUE_MAP && value->kind != VALUE_TABLE;
-}
-
-static const char *title_of(const struct value_item *item)
-{
-    return item->title ? item->title : item->key;
-}
-
 /* Widths of the columns that are shown; 0 marks a hidden one. */
 static void measure(const struct table *table, size_t *widths)
 {
@@ -202,15 +192,15 @@ static void draw_scalars(const struct style *style, const struct value *map, int
     const struct value_item *first = map->items ? map->items->first : NULL;
     size_t width = 0;
     for (const struct value_item *item = first; item; item = item->next)
-        if (item->show == SHOW_ALWAYS && is_scalar(&item->value))
-            width = MAX(width, text_width(str_from(title_of(item))));
+        if (item->show == SHOW_ALWAYS && value_is_scalar(&item->value))
+            width = MAX(width, text_width(str_from(value_item_title(item))));
     width = MIN(width, (size_t)TITLE_COLUMNS_MAX);
     for (const struct value_item *item = first; item; item = item->next) {
-        if (item->show != SHOW_ALWAYS || !is_scalar(&item->value))
+        if (item->show != SHOW_ALWAYS || !value_is_scalar(&item->value))
             continue;
-        size_t used = text_width(str_from(title_of(item)));
+        size_t used = text_width(str_from(value_item_title(item)));
         pad(style->out, (size_t)depth * INDENT);
-        fputs(title_of(item), style->out);
+        fputs(value_item_title(item), style->out);
         pad(style->out, (width > used ? width - used : 0) + GAP);
         char buffer[600];
         put_wrapped(style, value_display(&item->value, buffer, sizeof(buffer)),
@@ -236,15 +226,15 @@ static void draw_map(const struct style *style, const struct value *map, int dep
     bool any = false;
     for (const struct value_item *item = map->items ? map->items->first : NULL; item;
          item = item->next)
-        any = any || (item->show == SHOW_ALWAYS && is_scalar(&item->value));
+        any = any || (item->show == SHOW_ALWAYS && value_is_scalar(&item->value));
     for (const struct value_item *item = map->items ? map->items->first : NULL; item;
          item = item->next) {
-        if (item->show != SHOW_ALWAYS || is_scalar(&item->value))
+        if (item->show != SHOW_ALWAYS || value_is_scalar(&item->value))
             continue;
         if (blank && any)
             fputc('\n', style->out);
         any = true;
-        heading(style, title_of(item), depth);
+        heading(style, value_item_title(item), depth);
         if (item->value.kind == VALUE_MAP)
             draw_map(style, &item->value, depth + 1);
         else if (item->value.kind == VALUE_TABLE)

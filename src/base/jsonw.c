@@ -1,6 +1,6 @@
 /* JSON output. `<`, `>` and `&` are escaped too, so that the same text can be
  * put inside a script element of an HTML report. */
-#include "base/json.h"
+#include "base/jsonw.h"
 
 #include "base/text.h"
 
@@ -9,19 +9,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-void json_init(struct json *json, FILE *out, unsigned indent)
+void jsonw_init(struct jsonw *json, FILE *out, unsigned indent)
 {
-    *json = (struct json){.out = out, .indent = indent};
+    *json = (struct jsonw){.out = out, .indent = indent};
 }
 
-static void newline(struct json *json)
+static void newline(struct jsonw *json)
 {
     if (json->indent > 0)
         fprintf(json->out, "\n%*s", (int)(json->indent * json->depth), "");
 }
 
 /* Everything that starts a value or a key passes here once. */
-static void item(struct json *json)
+static void item(struct jsonw *json)
 {
     if (json->after_key) {
         json->after_key = false;
@@ -35,13 +35,13 @@ static void item(struct json *json)
     newline(json);
 }
 
-static void value(struct json *json)
+static void value(struct jsonw *json)
 {
     assert(json->depth == 0 || !json->in_object[json->depth - 1] || json->after_key);
     item(json);
 }
 
-static void open(struct json *json, bool object)
+static void open(struct jsonw *json, bool object)
 {
     value(json);
     assert(json->depth < JSON_DEPTH_MAX);
@@ -51,7 +51,7 @@ static void open(struct json *json, bool object)
     json->depth++;
 }
 
-static void close(struct json *json, bool object)
+static void close(struct jsonw *json, bool object)
 {
     assert(json->depth > 0 && json->in_object[json->depth - 1] == object && !json->after_key);
     json->depth--;
@@ -60,22 +60,22 @@ static void close(struct json *json, bool object)
     fputc(object ? '}' : ']', json->out);
 }
 
-void json_object_begin(struct json *json)
+void jsonw_object_begin(struct jsonw *json)
 {
     open(json, true);
 }
 
-void json_object_end(struct json *json)
+void jsonw_object_end(struct jsonw *json)
 {
     close(json, true);
 }
 
-void json_array_begin(struct json *json)
+void jsonw_array_begin(struct jsonw *json)
 {
     open(json, false);
 }
 
-void json_array_end(struct json *json)
+void jsonw_array_end(struct jsonw *json)
 {
     close(json, false);
 }
@@ -103,7 +103,7 @@ static void string(FILE *out, struct str s)
     fputc('"', out);
 }
 
-void json_key(struct json *json, const char *key)
+void jsonw_key(struct jsonw *json, const char *key)
 {
     assert(json->depth > 0 && json->in_object[json->depth - 1] && !json->after_key);
     item(json);
@@ -112,34 +112,34 @@ void json_key(struct json *json, const char *key)
     json->after_key = true;
 }
 
-void json_null(struct json *json)
+void jsonw_null(struct jsonw *json)
 {
     value(json);
     fputs("null", json->out);
 }
 
-void json_bool(struct json *json, bool truth)
+void jsonw_bool(struct jsonw *json, bool truth)
 {
     value(json);
     fputs(truth ? "true" : "false", json->out);
 }
 
-void json_u64(struct json *json, uint64_t number)
+void jsonw_u64(struct jsonw *json, uint64_t number)
 {
     value(json);
     fprintf(json->out, "%" PRIu64, number);
 }
 
-void json_i64(struct json *json, int64_t number)
+void jsonw_i64(struct jsonw *json, int64_t number)
 {
     value(json);
     fprintf(json->out, "%" PRId64, number);
 }
 
-void json_f64(struct json *json, double number)
+void jsonw_f64(struct jsonw *json, double number)
 {
     if (!isfinite(number)) {
-        json_null(json);
+        jsonw_null(json);
         return;
     }
     value(json);
@@ -152,7 +152,7 @@ void json_f64(struct json *json, double number)
     fputs(text, json->out);
 }
 
-void json_text(struct json *json, struct str text)
+void jsonw_text(struct jsonw *json, struct str text)
 {
     value(json);
     string(json->out, text);

@@ -1,0 +1,174 @@
+/* Promises of present/: one tree, three drawings that agree. */
+#include "unit.h"
+
+#include "capture.h"
+#include "present/renderers.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+static const struct column columns[] = {
+    {"id", "id", SHOW_ALWAYS, false, false},
+    {"size_bytes", "size", SHOW_ALWAYS, true, false},
+    {"note", "note", SHOW_ALWAYS, false, true},
+    {"raw", "raw", SHOW_MACHINE, false, false},
+};
+
+static struct value sample_tree(struct arena *arena)
+{
+    struct value root = value_map(arena);
+    value_put(&root, "tier", "Tier", value_text("kernel"));
+    value_put(&root, "governor", "Governor", value_na("no cpufreq here"));
+    value_put_machine(&root, "secret_of_machines", value_uint(7, UNIT_NONE));
+    struct value *memory = value_put(&root, "memory", "Memory", value_map(arena));
+    value_put(memory, "total_bytes", "total", value_uint(3u << 29, UNIT_BYTES));
+    value_put(memory, "swap", "swap", value_bool(false));
+    struct value *rows = value_put(&root, "files", "Files", value_table(arena, columns, 4));
+    struct table_row *row = table_add(rows);
+    row->cells[0] = value_text("a|b");
+    row->cells[1] = value_uint(2048, UNIT_BYTES);
+    row->cells[2] = value_text("evil \033[2J <b> name");
+    row->cells[3] = value_real(0.5, UNIT_NONE);
+    row = table_add(rows);
+    row->cells[0] = value_text("second");
+    row->cells[1] = value_na("not read");
+    row->cells[2] = value_text("plain");
+    struct value *notes = value_put(&root, "notes", "Notes", value_list(arena));
+    value_append(notes, value_text("one"));
+    return root;
+}
+
+static void draw(const char *renderer, struct render_opts opts, struct capture *capture)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value root = sample_tree(&arena);
+    struct report report = {.schema = "whyslow.test/1", .root = &root};
+    struct why why = {0};
+    capture_begin(capture);
+    assert_int_equal(render(renderer_find(renderer), &report, &opts, capture->out, &why), 0);
+    capture_text(capture);
+}
+
+static void text_is_aligned_and_safe(void **state)
+{
+    (void)state;
+    struct capture capture;
+    draw("text", (struct render_opts){0}, &capture);
+    assert_string_equal(capture.text, "Tier      kernel\n"
+                                      "Governor  n/a: no cpufreq here\n"
+                                      "\n"
+                                      "Memory\n"
+                                      "  total  1.50 GiB\n"
+                                      "  swap   no\n"
+                                      "\n"
+                                      "Files\n"
+                                      "  id               size  note\n"
+                                      "  a|b          2.00 KiB  evil \\x1b[2J <b> name\n"
+                                      "  second  n/a: not read  plain\n"
+                                      "\n"
+                                      "Notes\n"
+                                      "  one\n");
+    capture_end(&capture);
+}
+
+static void colour_appears_only_when_asked_for(void **state)
+{
+    (void)state;
+    struct capture capture;
+    draw("text", (struct render_opts){.color = true}, &capture);
+    assert_non_null(strstr(capture.text, "\033[1mMemory\033[0m"));
+    capture_end(&capture);
+}
+
+static void a_narrow_terminal_wraps_and_loses_no_word(void **state)
+{
+    (void)state;
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value root = value_map(&arena);
+    struct value *rows = value_put(&root, "t", "T", value_table(&arena, columns, 4));
+    struct table_row *row = table_add(rows);
+    row->cells[0] = value_text("x");
+    row->cells[1] = value_uint(1, UNIT_BYTES);
+    row->cells[2] = value_text("first words of a long note that must go over several lines here");
+    struct report report = {.schema = "s", .root = &root};
+    struct render_opts opts = {.width = 50};
+    struct capture capture;
+    capture_begin(&capture);
+    assert_int_equal(render(renderer_find("text"), &report, &opts, capture.out, NULL), 0);
+    char joined[400] = "";
+    size_t len = 0;
+    for (const char *at = capture_text(&capture); *at && len + 1 < sizeof(joined); at++)
+        if (*at != ' ' && *at != '\n')
+            joined[len++] = *at;
+    assert_non_null(strstr(joined, "firstwordsofalongnotethatmustgooverseverallineshere"));
+    struct str rest = str_from(capture.text);
+    while (rest.len > 0)
+        assert_true(str_cut(&rest, '\n').len <= 50);
+    capture_end(&capture);
+}
+
+static void json_has_raw_numbers_reasons_and_machine_fields(void **state)
+{
+    (void)state;
+    struct capture capture;
+    draw("json", (struct render_opts){0}, &capture);
+    json_t *json = json_loads(capture.text, 0, NULL);
+    assert_non_null(json);
+    assert_string_equal(json_string_value(json_object_get(json, "schema")), "whyslow.test/1");
+    assert_string_equal(json_string_value(json_object_get(json, "governor")),
+                        "n/a: no cpufreq here");
+    assert_int_equal(json_integer_value(json_object_get(json, "secret_of_machines")), 7);
+    json_t *memory = json_object_get(json, "memory");
+    assert_int_equal(json_integer_value(json_object_get(memory, "total_bytes")), 3u << 29);
+    json_t *first = json_array_get(json_object_get(json, "files"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "note")), "evil \033[2J <b> name");
+    assert_true(json_real_value(json_object_get(first, "raw")) == 0.5);
+    json_decref(json);
+    capture_end(&capture);
+}
+
+static void markdown_cannot_be_broken_by_a_name(void **state)
+{
+    (void)state;
+    struct capture capture;
+    draw("markdown", (struct render_opts){0}, &capture);
+    assert_non_null(strstr(capture.text, "| a\\|b | 2.00 KiB | evil \\x1b\\[2J \\<b\\> name |\n"));
+    assert_non_null(strstr(capture.text, "|---|---:|---|\n"));
+    assert_null(strstr(capture.text, "secret"));
+    capture_end(&capture);
+}
+
+static void a_full_disk_is_an_error_not_an_empty_report(void **state)
+{
+    (void)state;
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value root = sample_tree(&arena);
+    struct report report = {.schema = "s", .root = &root};
+    struct render_opts opts = {0};
+    struct why why = {0};
+    FILE *full = fopen("/dev/full", "w");
+    assert_non_null(full);
+    assert_int_equal(render(renderer_find("json"), &report, &opts, full, &why), -ENOSPC);
+    assert_non_null(strstr(why.what, "No space left"));
+    fclose(full);
+}
+
+static void an_unknown_renderer_is_not_found(void **state)
+{
+    (void)state;
+    assert_null(renderer_find("telex"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_aligned_and_safe),
+        cmocka_unit_test(colour_appears_only_when_asked_for),
+        cmocka_unit_test(a_narrow_terminal_wraps_and_loses_no_word),
+        cmocka_unit_test(json_has_raw_numbers_reasons_and_machine_fields),
+        cmocka_unit_test(markdown_cannot_be_broken_by_a_name),
+        cmocka_unit_test(a_full_disk_is_an_error_not_an_empty_report),
+        cmocka_unit_test(an_unknown_renderer_is_not_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
