@@ -12,12 +12,15 @@ enum { OPTION_COLUMN = 30, TEXT_COLUMNS = 80 };
 
 struct help_opts {
     bool man;
+    bool list;
     const char *completion;
 };
 
 static const struct opt help_options[] = {
     {"man", 0, OPT_FLAG, offsetof(struct help_opts, man), NULL,
      "print the man page of the command, or of whyslow itself", NULL, NULL, false},
+    {"list", 0, OPT_FLAG, offsetof(struct help_opts, list), NULL,
+     "print the names of all commands, one a line", NULL, NULL, false},
     {"completion", 0, OPT_CHOICE, offsetof(struct help_opts, completion), "SHELL",
      "print the completion script for bash, zsh or fish", NULL, "bash|zsh|fish", false},
     {0},
@@ -134,7 +137,10 @@ static int help_run(const struct cmd_call *call, struct why *why)
             return why_set(why, WHY_USAGE, EINVAL, "'whyslow --help' lists the commands",
                            "no command '%s'", call->argv[0]);
     }
-    if (opts->completion)
+    if (opts->list)
+        for (size_t i = 0; commands[i]; i++)
+            fprintf(call->out, "%s\n", commands[i]->name);
+    else if (opts->completion)
         completion_print(opts->completion, call->out);
     else if (opts->man)
         man_print(command, WHYSLOW_VERSION, call->out);

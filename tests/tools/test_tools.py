@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""Our own tools fail when they should: a check that never fails checks nothing."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOOLS = pathlib.Path(os.environ["SOURCE_ROOT"]) / "tools"
+
+
+def tool(name, *args):
+    done = subprocess.run([str(TOOLS / name), *args], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def tree(folder, files):
+    for name, text in files.items():
+        path = pathlib.Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def layers_fail_on_an_upward_include():
+    with tempfile.TemporaryDirectory() as folder:
+        tree(folder, {"src/base/a.c": '#include "base/a.h"\n#include <stdio.h>\n',
+                      "src/store/s.c": '#include "base/a.h"\n#include "model/m.h"\n',
+                      "src/main.c": '#include "cmd/x.h"\n'})
+        assert tool("check_layers", folder)[0] == 0
+        tree(folder, {"src/base/b.c": '#include "store/s.h"\n'})
+        status, text = tool("check_layers", folder)
+        assert status == 1 and "src/base/b.c:1" in text, text
+
+
+def layers_fail_on_an_unknown_folder_and_on_the_preload_library_reaching_out():
+    with tempfile.TemporaryDirectory() as folder:
+        tree(folder, {"src/misc/a.c": ""})
+        assert tool("check_layers", folder)[0] == 1
+    with tempfile.TemporaryDirectory() as folder:
+        tree(folder, {"preload/a.c": '#include "format/r.h"\n'})
+        assert tool("check_layers", folder)[0] == 0
+        tree(folder, {"preload/b.c": '#include "base/arena.h"\n'})
+        assert tool("check_layers", folder)[0] == 1
+
+
+def sizes_fail_on_a_long_file_and_a_long_function():
+    with tempfile.TemporaryDirectory() as folder:
+        tree(folder, {"src/a.c": "int f(void)\n{\n" + "    x;\n" * 70 + "}\n"})
+        assert tool("check_sizes", folder)[0] == 0
+        tree(folder, {"src/b.c": "int f(void)\n{\n" + "    x;\n" * 71 + "}\n"})
+        status, text = tool("check_sizes", folder)
+        assert status == 1 and "src/b.c:2" in text, text
+    with tempfile.TemporaryDirectory() as folder:
+        tree(folder, {"src/a.h": "\n" * 801})
+        assert tool("check_sizes", folder)[0] == 1
+
+
+def setup_names_what_is_missing_without_touching_the_machine():
+    with tempfile.TemporaryDirectory() as folder:
+        tree(folder, {"tools/packages.txt": "build no-such-package-whyslow x\n"})
+        script = pathlib.Path(folder) / "tools" / "setup"
+        script.write_text((TOOLS / "setup").read_text())
+        # A PATH without apt-get: the script can only say what it would install.
+        bin_folder = pathlib.Path(folder) / "bin"
+        bin_folder.mkdir()
+        for name in ("dirname", "awk", "dpkg-query", "id", "env"):
+            (bin_folder / name).symlink_to(f"/usr/bin/{name}")
+        done = subprocess.run(["/bin/sh", str(script), "build"], env={"PATH": str(bin_folder)},
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "no-such-package-whyslow" in done.stderr, done
+
+
+def main():
+    checks = [value for name, value in sorted(globals().items())
+              if callable(value) and name.split("_")[0] in ("layers", "sizes", "setup")]
+    print(f"1..{len(checks)}")
+    failed = 0
+    for number, check in enumerate(checks, 1):
+        try:
+            check()
+            print(f"ok {number} - {check.__name__}")
+        except AssertionError as error:
+            failed = 1
+            print(f"not ok {number} - {check.__name__}\n# {error}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
