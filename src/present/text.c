@@ -170,7 +170,7 @@ static void draw_table(const struct style *style, const struct table *table, int
         fprintf(style->out, "%s\n", table && table->empty ? table->empty : "none");
         return;
     }
-    size_t widths[TABLE_COLUMNS_MAX];
+    size_t widths[TABLE_COLUMNS_MAX] = {0};
     measure(table, widths);
     squeeze(table, widths, style->opts->width);
     size_t last = 0;
