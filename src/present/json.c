@@ -52,6 +52,9 @@ static void draw(struct json *json, const struct value *value)
     case VALUE_NA:
         draw_na(json, value->text);
         break;
+    case VALUE_NULL:
+        json_null(json);
+        break;
     case VALUE_BOOL:
         json_bool(json, value->truth);
         break;
