@@ -53,6 +53,11 @@ int intern_add(struct intern *intern, struct str text, uint32_t *ret_id, bool *r
     return 0;
 }
 
+uint32_t intern_find(const struct intern *intern, struct str text)
+{
+    return intern->slot_cap ? *slot_of(intern, intern->slots, intern->slot_cap, text) : 0;
+}
+
 struct str intern_get(const struct intern *intern, uint32_t id)
 {
     if (id == 0 || id > intern->len)

@@ -18,6 +18,8 @@ struct intern {
 
 /* 0 or -ENOMEM. *ret_new may be NULL. */
 MUST_USE int intern_add(struct intern *intern, struct str text, uint32_t *ret_id, bool *ret_new);
+/* 0 when it was never added. */
+uint32_t intern_find(const struct intern *intern, struct str text);
 /* Empty for id 0 or an id that was never given out. */
 struct str intern_get(const struct intern *intern, uint32_t id);
 void intern_deinit(struct intern *intern);

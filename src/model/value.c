@@ -21,6 +21,11 @@ struct value value_na_printf(struct arena *arena, const char *fmt, ...)
     return value_na(arena_dup(arena, text));
 }
 
+struct value value_null(void)
+{
+    return (struct value){.kind = VALUE_NULL};
+}
+
 struct value value_bool(bool truth)
 {
     return (struct value){.kind = VALUE_BOOL, .truth = truth};

@@ -24,6 +24,7 @@ enum value_kind {
     VALUE_LIST,  /* children in order */
     VALUE_MAP,   /* children with keys, in order */
     VALUE_TABLE, /* columns and rows; JSON: a list of maps */
+    VALUE_NULL,  /* data that is null by itself, as in SQL; not "could not be measured" */
 };
 
 /* How a renderer for people shows an entry; machines always get all of it. */
@@ -91,6 +92,7 @@ struct table {
 
 /* Scalars, by value. Texts are borrowed: copy into the arena what may vanish. */
 struct value value_na(const char *reason);
+struct value value_null(void);
 struct value value_bool(bool truth);
 struct value value_int(int64_t number, enum unit unit);
 struct value value_uint(uint64_t number, enum unit unit);

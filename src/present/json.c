@@ -52,6 +52,9 @@ static void draw(struct jsonw *json, const struct value *value)
     case VALUE_NA:
         draw_na(json, value->text);
         break;
+    case VALUE_NULL:
+        json_null(json);
+        break;
     case VALUE_BOOL:
         jsonw_bool(json, value->truth);
         break;

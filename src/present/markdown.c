@@ -33,8 +33,11 @@ static void draw_table(const struct table *table, FILE *out)
         return;
     }
     for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].show == SHOW_ALWAYS)
-            fprintf(out, "| %s ", table->columns[i].title);
+        if (table->columns[i].show == SHOW_ALWAYS) {
+            fputs("| ", out);
+            put(out, str_from(table->columns[i].title)); /* a query's titles are data too */
+            fputc(' ', out);
+        }
     fputs("|\n", out);
     for (size_t i = 0; i < table->column_count; i++)
         if (table->columns[i].show == SHOW_ALWAYS)

@@ -41,6 +41,8 @@ struct str value_display(const struct value *value, char *buffer, size_t size)
     case VALUE_NA:
         snprintf(buffer, size, "n/a: %.*s", STR_FMT(value->text));
         return str_from(buffer);
+    case VALUE_NULL:
+        return STR("NULL");
     case VALUE_BOOL:
         return value->truth ? STR("yes") : STR("no");
     case VALUE_TEXT:

@@ -41,7 +41,8 @@ static void pad(FILE *out, size_t columns)
 
 static enum tone tone_of(const struct value *value)
 {
-    return value->kind == VALUE_NA && value->tone == TONE_PLAIN ? TONE_DIM : value->tone;
+    bool absent = value->kind == VALUE_NA || value->kind == VALUE_NULL;
+    return absent && value->tone == TONE_PLAIN ? TONE_DIM : value->tone;
 }
 
 /* The head of *rest that fits into `columns`, broken at a blank where there is

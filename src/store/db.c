@@ -1,0 +1,136 @@
+/* SQLite's answers in our words. */
+#include "store/db.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int db_errno(sqlite3 *db, int rc)
+{
+    int system = db ? sqlite3_system_errno(db) : 0;
+    switch (rc & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+        return 0;
+    case SQLITE_FULL:
+        return ENOSPC;
+    case SQLITE_NOMEM:
+        return ENOMEM;
+    case SQLITE_IOERR:
+        if (rc == SQLITE_IOERR_NOMEM)
+            return ENOMEM;
+        /* A quota, a file size limit or a failing disk: the system knows which. */
+        return rc != SQLITE_IOERR_SHORT_READ && system != 0 ? system : EIO;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return EBADMSG;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+        return EBUSY;
+    case SQLITE_READONLY:
+        return EROFS;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return EACCES;
+    case SQLITE_CANTOPEN:
+        return system != 0 ? system : EACCES;
+    case SQLITE_TOOBIG:
+        return EFBIG;
+    default:
+        return EIO;
+    }
+}
+
+static const char *remedy_for(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return "free some space, or choose a folder on another disk";
+    case EFBIG:
+        return "raise the file size limit (ulimit -f), or record for a shorter time";
+    case EROFS:
+    case EACCES:
+    case EPERM:
+        return "choose a folder you may write to";
+    case EBADMSG:
+        return "the file is damaged: copy it again, or record again";
+    case EBUSY:
+        return "wait until the other program has closed the recording";
+    case ENOMEM:
+        return "free some memory and run it again";
+    default:
+        return "check the disk (dmesg tells of read and write errors)";
+    }
+}
+
+int db_why(sqlite3 *db, int rc, const char *doing, const char *path, struct why *why)
+{
+    int error = db_errno(db, rc);
+    enum why_kind kind = error == EROFS || error == EACCES || error == EPERM ? WHY_DENIED
+                                                                             : WHY_FAILED;
+    if (error == ENOENT || error == ENOTDIR)
+        kind = WHY_USAGE;
+    /* SQLite's message says more than strerror only where it is about the content. */
+    bool content = error == EBADMSG || error == EIO;
+    const char *said = content && db ? sqlite3_errmsg(db) : strerror(error);
+    return why_set(why, kind, error, remedy_for(error), "cannot %s '%s': %s (SQLite code %d)",
+                   doing, path, said, rc);
+}
+
+int db_exec(sqlite3 *db, const char *sql)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+void db_finalize(sqlite3_stmt **stmt)
+{
+    sqlite3_finalize(*stmt);
+    *stmt = NULL;
+}
+
+void db_close(sqlite3 **db)
+{
+    sqlite3_close_v2(*db);
+    *db = NULL;
+}
+
+int db_path(const char *path, char *ret, size_t size)
+{
+    int n = snprintf(ret, size, "%s%s", path[0] == '/' ? "" : "./", path);
+    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+int db_path_uri(const char *path, const char *query, char *ret, size_t size)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t at = (size_t)snprintf(ret, size, "file:%s", path[0] == '/' ? "" : "./");
+    for (const char *c = path; *c; c++) {
+        if (at + 4 > size)
+            return -ENAMETOOLONG;
+        if (strchr("?#%", *c)) {
+            ret[at++] = '%';
+            ret[at++] = hex[(unsigned char)*c >> 4];
+            ret[at++] = hex[(unsigned char)*c & 15];
+        } else {
+            ret[at++] = *c;
+        }
+    }
+    int n = snprintf(ret + at, size - at, "?%s", query);
+    return n < 0 || (size_t)n >= size - at ? -ENAMETOOLONG : 0;
+}
+
+int db_int(sqlite3 *db, const char *sql, int64_t *ret)
+{
+    AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(stmt);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
+    *ret = sqlite3_column_int64(stmt, 0);
+    return SQLITE_OK;
+}

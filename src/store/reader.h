@@ -1,0 +1,162 @@
+/* Reading a recording.
+ *
+ * The user's file is never changed: an older schema is migrated in a temporary
+ * copy, a newer one is refused by name. A recording that is still being
+ * written, or was cut off, opens with everything up to its last commit.
+ *
+ * The file is not trusted: every id, count and length is checked, and damage is
+ * -EBADMSG with a `why` that names the place. Ids that a callback is given are
+ * in range. Texts in rows are valid during the callback only.
+ *
+ * A recording belongs to one thread. */
+#pragma once
+
+#include "base/why.h"
+#include "model/sink.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct recording;
+
+MUST_USE int recording_open(const char *path, struct recording **ret, struct why *why);
+void recording_close(struct recording *recording); /* NULL is fine */
+
+/* False: it is still being written, or was cut off (crash, kill, disk full). */
+bool recording_finished(const struct recording *recording);
+/* The whyslow that wrote it; "unknown" if the file does not say. */
+const char *recording_writer_version(const struct recording *recording);
+unsigned recording_schema(const struct recording *recording); /* of the file, before migration */
+
+/* How many there are: ids go from 1 to this. */
+enum recording_table {
+    RECORDING_TEXT,
+    RECORDING_PROCESS,
+    RECORDING_THREAD,
+    RECORDING_IMAGE,
+    RECORDING_MAPPING,
+    RECORDING_FRAME,
+    RECORDING_STACK,
+    RECORDING_SERIES,
+    RECORDING_TABLES,
+};
+uint32_t recording_count(const struct recording *recording, enum recording_table table);
+
+struct recorded_series {
+    uint32_t id;
+    struct series_info info;
+    uint64_t samples;
+};
+/* Loaded at opening; NULL when there is none. Valid until recording_close(). */
+const struct recorded_series *recording_series(const struct recording *recording, uint32_t id);
+const struct recorded_series *recording_series_find(const struct recording *recording,
+                                                    const char *name);
+
+/* Samples in blocks, in the order they were given within a chunk and chunks in
+ * the order of their earliest sample. Both ends of the range are included. */
+struct sample_block {
+    size_t count;
+    const uint64_t *time_ns;
+    const uint32_t *thread;
+    const uint32_t *stack;
+    const uint64_t *weight;
+};
+struct sample_cursor;
+#define SAMPLES_ALL 0, UINT64_MAX
+MUST_USE int sample_cursor_open(struct recording *recording, uint32_t series, uint64_t from_ns,
+                                uint64_t to_ns, struct sample_cursor **ret, struct why *why);
+/* 1 with a block that is valid until the next call, 0 at the end, -errno. */
+MUST_USE int sample_cursor_next(struct sample_cursor *cursor, struct sample_block *ret,
+                                struct why *why);
+void sample_cursor_close(struct sample_cursor *cursor); /* NULL is fine */
+
+/* The frames of a stack, innermost first. Returns how many there are; at most
+ * `max` are stored. Loads the stack table on first use. */
+MUST_USE int recording_stack(struct recording *recording, uint32_t stack, uint32_t *ret_frames,
+                             size_t max, struct why *why);
+/* Caller's stack (0 at the root) and frame of a stack. */
+MUST_USE int recording_stack_node(struct recording *recording, uint32_t stack, uint32_t *ret_parent,
+                                  uint32_t *ret_frame, struct why *why);
+
+/* Rows of the plain tables, in the order of their keys. A callback that returns
+ * a negative number ends the loop with it. */
+struct recorded_text {
+    uint32_t id;
+    struct str text;
+};
+struct recorded_process {
+    uint32_t id;
+    struct process_info info;
+    bool ended;
+    uint64_t end_ns;
+    int wait_status;
+};
+struct recorded_thread {
+    uint32_t id;
+    struct thread_info info;
+    bool ended;
+    uint64_t end_ns;
+};
+struct recorded_image {
+    uint32_t id;
+    struct image_info info;
+};
+struct recorded_mapping {
+    uint32_t id;
+    struct mapping_info info;
+    bool ended;
+    uint64_t end_ns;
+};
+struct recorded_frame {
+    uint32_t id;
+    struct frame_info info;
+};
+struct recorded_total {
+    uint32_t series;
+    uint32_t thread;
+    uint32_t stack;
+    uint64_t count;
+    uint64_t weight; /* the sum; of a SERIES_LEVEL series the highest level */
+};
+struct recorded_source_line {
+    uint32_t file;
+    uint32_t line;
+    struct str text;
+};
+struct recorded_instruction {
+    uint32_t image;
+    uint64_t address;
+    uint32_t size;
+    struct str text;
+};
+struct recorded_counter {
+    struct str name;
+    enum unit unit;
+    uint64_t value;
+};
+struct recorded_document {
+    struct str name;
+    struct str json;
+};
+
+#define RECORDING_EACH(noun, row)                                                                  \
+    MUST_USE int recording_each_##noun(struct recording *recording,                                \
+                                       int (*fn)(void *context, const struct row *row),            \
+                                       void *context, struct why *why)
+RECORDING_EACH(text, recorded_text);
+RECORDING_EACH(process, recorded_process);
+RECORDING_EACH(thread, recorded_thread);
+RECORDING_EACH(image, recorded_image);
+RECORDING_EACH(mapping, recorded_mapping);
+RECORDING_EACH(frame, recorded_frame);
+RECORDING_EACH(location, location_info);
+RECORDING_EACH(total, recorded_total);
+RECORDING_EACH(source_line, recorded_source_line);
+RECORDING_EACH(instruction, recorded_instruction);
+RECORDING_EACH(counter, recorded_counter);
+RECORDING_EACH(document, recorded_document);
+
+/* The connection itself, read-only, for SQL that people type. */
+sqlite3 *recording_db(struct recording *recording);
+const char *recording_path(const struct recording *recording);

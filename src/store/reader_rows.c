@@ -1,0 +1,256 @@
+/* Rows of the plain tables as structs, every number checked on the way. */
+#include "store/db.h"
+#include "store/reader_parts.h"
+#include "store/schema.h"
+
+#include <errno.h>
+
+/* One statement being read. The first damage is kept, later columns give 0. */
+struct rows {
+    struct recording *recording;
+    const char *table;
+    sqlite3_stmt *stmt;
+    struct why *why;
+    uint64_t row;
+    int error;
+};
+
+static void rows_begin(struct rows *rows, struct recording *recording, const char *table,
+                       const char *sql, struct why *why)
+{
+    *rows = (struct rows){.recording = recording, .table = table, .why = why};
+    int rc = sqlite3_prepare_v2(recording->db, sql, -1, &rows->stmt, NULL);
+    if (rc != SQLITE_OK)
+        rows->error = reader_fail(recording, rc, why);
+}
+
+static bool rows_next(struct rows *rows)
+{
+    if (rows->error)
+        return false;
+    int rc = sqlite3_step(rows->stmt);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        rows->error = reader_fail(rows->recording, rc, rows->why);
+    rows->row++;
+    return rc == SQLITE_ROW;
+}
+
+static int rows_end(struct rows *rows)
+{
+    db_finalize(&rows->stmt);
+    return rows->error;
+}
+
+static void rows_damage(struct rows *rows, int column)
+{
+    if (rows->error == 0)
+        rows->error = reader_damage(rows->recording, rows->why, "table '%s', row %llu: %s",
+                                    rows->table, (unsigned long long)rows->row,
+                                    sqlite3_column_name(rows->stmt, column));
+}
+
+/* Addresses and sizes use all 64 bits: SQLite's sign bit is one of them. */
+static uint64_t rows_bits(struct rows *rows, int column)
+{
+    if (sqlite3_column_type(rows->stmt, column) != SQLITE_INTEGER)
+        rows_damage(rows, column);
+    return (uint64_t)sqlite3_column_int64(rows->stmt, column);
+}
+
+static uint64_t rows_number(struct rows *rows, int column, uint64_t max)
+{
+    uint64_t number = rows_bits(rows, column);
+    if (number > max) {
+        rows_damage(rows, column);
+        return 0;
+    }
+    return number;
+}
+
+static uint32_t rows_u32(struct rows *rows, int column)
+{
+    return (uint32_t)rows_number(rows, column, UINT32_MAX);
+}
+
+/* An id of another table; 0 only where there may be none. */
+static uint32_t rows_id(struct rows *rows, int column, enum recording_table table, bool optional)
+{
+    uint32_t id = (uint32_t)rows_number(rows, column, rows->recording->counts[table]);
+    if (id == 0 && !optional)
+        rows_damage(rows, column);
+    return id;
+}
+
+/* The row's own id: 1, 2, 3, … without gaps. */
+static uint32_t rows_own_id(struct rows *rows)
+{
+    uint32_t id = rows_u32(rows, 0);
+    if (id != rows->row)
+        rows_damage(rows, 0);
+    return id;
+}
+
+static struct str rows_text(struct rows *rows, int column)
+{
+    int type = sqlite3_column_type(rows->stmt, column);
+    const char *text = (const char *)sqlite3_column_text(rows->stmt, column);
+    if (!text && type == SQLITE_TEXT && rows->error == 0)
+        rows->error = why_nomem(rows->why);
+    if (!text || type != SQLITE_TEXT) {
+        rows_damage(rows, column);
+        return (struct str){"", 0};
+    }
+    return (struct str){text, (size_t)sqlite3_column_bytes(rows->stmt, column)};
+}
+
+static int rows_kind(struct rows *rows, int column, int (*find)(const char *name))
+{
+    int kind = find(rows_text(rows, column).data);
+    if (kind < 0) {
+        rows_damage(rows, column);
+        return 0;
+    }
+    return kind;
+}
+
+static bool rows_null(const struct rows *rows, int column)
+{
+    return sqlite3_column_type(rows->stmt, column) == SQLITE_NULL;
+}
+
+static uint64_t rows_end_ns(struct rows *rows, int column)
+{
+    return rows_null(rows, column) ? 0 : rows_bits(rows, column);
+}
+
+#define EACH(noun, row_type, sql)                                                                  \
+    static void noun##_read(struct rows *rows, struct row_type *row);                              \
+    RECORDING_EACH(noun, row_type)                                                                 \
+    {                                                                                              \
+        struct rows rows;                                                                          \
+        rows_begin(&rows, recording, #noun, sql, why);                                             \
+        while (rows_next(&rows)) {                                                                 \
+            struct row_type row = {0};                                                             \
+            noun##_read(&rows, &row);                                                              \
+            if (rows.error == 0)                                                                   \
+                rows.error = MIN(fn(context, &row), 0);                                            \
+        }                                                                                          \
+        return rows_end(&rows);                                                                    \
+    }                                                                                              \
+    static void noun##_read(struct rows *rows, struct row_type *row)
+
+EACH(text, recorded_text, "SELECT id, text FROM text ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->text = rows_text(rows, 1);
+}
+
+EACH(process, recorded_process,
+     "SELECT id, pid, parent, start_ns, end_ns, wait_status, exe, command FROM process ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.pid = rows_u32(rows, 1);
+    row->info.parent = rows_id(rows, 2, RECORDING_PROCESS, true);
+    row->info.start_ns = rows_bits(rows, 3);
+    row->ended = !rows_null(rows, 4);
+    row->end_ns = rows_end_ns(rows, 4);
+    row->wait_status = row->ended ? (int)(int64_t)rows_bits(rows, 5) : 0;
+    row->info.exe = rows_text(rows, 6);
+    row->info.command = rows_text(rows, 7);
+}
+
+EACH(thread, recorded_thread,
+     "SELECT id, process, tid, start_ns, end_ns, name FROM thread ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.process = rows_id(rows, 1, RECORDING_PROCESS, true);
+    row->info.tid = rows_u32(rows, 2);
+    row->info.start_ns = rows_bits(rows, 3);
+    row->ended = !rows_null(rows, 4);
+    row->end_ns = rows_end_ns(rows, 4);
+    row->info.name = rows_text(rows, 5);
+}
+
+EACH(image, recorded_image, "SELECT id, kind, path, build_id, size_bytes FROM image ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.kind = (enum image_kind)rows_kind(rows, 1, schema_image_kind_find);
+    row->info.path = rows_text(rows, 2);
+    row->info.build_id = rows_text(rows, 3);
+    row->info.size_bytes = rows_bits(rows, 4);
+}
+
+EACH(mapping, recorded_mapping,
+     "SELECT id, process, image, start_ns, end_ns, address, size_bytes, file_offset FROM mapping"
+     " ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.process = rows_id(rows, 1, RECORDING_PROCESS, true);
+    row->info.image = rows_id(rows, 2, RECORDING_IMAGE, true);
+    row->info.start_ns = rows_bits(rows, 3);
+    row->ended = !rows_null(rows, 4);
+    row->end_ns = rows_end_ns(rows, 4);
+    row->info.address = rows_bits(rows, 5);
+    row->info.size_bytes = rows_bits(rows, 6);
+    row->info.file_offset = rows_bits(rows, 7);
+}
+
+EACH(frame, recorded_frame, "SELECT id, kind, reason, image, address, name FROM frame ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.kind = (enum frame_kind)rows_kind(rows, 1, schema_frame_kind_find);
+    row->info.reason = rows_u32(rows, 2);
+    row->info.image = rows_id(rows, 3, RECORDING_IMAGE, true);
+    row->info.address = rows_bits(rows, 4);
+    row->info.name = rows_id(rows, 5, RECORDING_TEXT, true);
+}
+
+EACH(location, location_info,
+     "SELECT frame, depth, function, file, line FROM location ORDER BY frame, depth")
+{
+    row->frame = rows_id(rows, 0, RECORDING_FRAME, false);
+    row->depth = rows_u32(rows, 1);
+    row->function = rows_id(rows, 2, RECORDING_TEXT, true);
+    row->file = rows_id(rows, 3, RECORDING_TEXT, true);
+    row->line = rows_u32(rows, 4);
+}
+
+EACH(total, recorded_total,
+     "SELECT series, thread, stack, count, weight FROM total ORDER BY series, thread, stack")
+{
+    row->series = rows_id(rows, 0, RECORDING_SERIES, false);
+    row->thread = rows_id(rows, 1, RECORDING_THREAD, true);
+    row->stack = rows_id(rows, 2, RECORDING_STACK, true);
+    row->count = rows_number(rows, 3, INT64_MAX);
+    row->weight = rows_number(rows, 4, INT64_MAX);
+}
+
+EACH(source_line, recorded_source_line,
+     "SELECT file, line, text FROM source_line ORDER BY file, line")
+{
+    row->file = rows_id(rows, 0, RECORDING_TEXT, false);
+    row->line = rows_u32(rows, 1);
+    row->text = rows_text(rows, 2);
+}
+
+EACH(instruction, recorded_instruction,
+     "SELECT image, address, size_bytes, text FROM instruction ORDER BY image, address")
+{
+    row->image = rows_id(rows, 0, RECORDING_IMAGE, false);
+    row->address = rows_bits(rows, 1);
+    row->size = rows_u32(rows, 2);
+    row->text = rows_text(rows, 3);
+}
+
+EACH(counter, recorded_counter, "SELECT name, unit, value FROM counter ORDER BY name")
+{
+    row->name = rows_text(rows, 0);
+    row->unit = (enum unit)rows_kind(rows, 1, schema_unit_find);
+    row->value = rows_number(rows, 2, INT64_MAX);
+}
+
+EACH(document, recorded_document, "SELECT name, json FROM document ORDER BY name")
+{
+    row->name = rows_text(rows, 0);
+    row->json = rows_text(rows, 1);
+}

@@ -1,0 +1,129 @@
+/* What the files of the writer share; nobody else includes this.
+ *
+ * writer.c         sink calls, commit, finish
+ * writer_create.c  a new file, whole or not at all
+ * writer_rows.c    prepared statements
+ * writer_series.c  sample buffers, chunks and totals: the hot path */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/interned.h"
+#include "store/chunk.h"
+#include "store/writer.h"
+
+#include <sqlite3.h>
+
+enum writer_sql {
+    SQL_BEGIN,
+    SQL_COMMIT,
+    SQL_META,
+    SQL_TEXT,
+    SQL_PROCESS,
+    SQL_PROCESS_END,
+    SQL_THREAD,
+    SQL_THREAD_END,
+    SQL_IMAGE,
+    SQL_MAPPING,
+    SQL_MAPPING_END,
+    SQL_FRAME,
+    SQL_STACK,
+    SQL_LOCATION,
+    SQL_SOURCE_LINE,
+    SQL_INSTRUCTION,
+    SQL_SERIES,
+    SQL_TOTAL,
+    SQL_CHUNK_ADD,
+    SQL_CHUNK_UPDATE,
+    SQL_COUNTER,
+    SQL_DOCUMENT,
+    SQL_COUNT,
+};
+
+enum {
+    WRITER_SERIES_MAX = 256,
+    WRITER_COUNTERS_MAX = 4096,
+    WRITER_TOTALS_MAX = 1 << 23, /* per series */
+    WRITER_ROWS_MAX = 1 << 24,   /* processes, threads and mappings, each */
+    WRITER_BLOB_BYTES_MAX = 64 << 20,
+};
+
+struct total {
+    uint32_t thread;
+    uint32_t stack;
+    uint64_t count;
+    uint64_t weight; /* sum, or the highest level seen */
+    bool dirty;
+};
+
+struct series_buffer {
+    enum series_kind kind;
+    struct chunk_columns columns; /* given, not yet in a sealed chunk */
+    uint32_t counted;             /* of these, how many the totals include */
+    int64_t chunk;                /* row that holds them so far; 0 if none */
+    struct map_u64 total_ids;     /* thread and stack to index */
+    VEC(struct total) totals;
+    VEC(uint32_t) dirty; /* totals changed since the last commit */
+};
+
+struct counter_value {
+    enum unit unit;
+    uint64_t value;
+    bool dirty;
+};
+
+struct recording_writer {
+    struct sink sink; /* first: the ops get this address */
+    char *path;
+    sqlite3 *db;
+    sqlite3_stmt *sql[SQL_COUNT];
+    bool in_transaction;
+    uint64_t (*clock_ns)(void);
+    uint64_t interval_ns;
+    uint64_t due_ns;      /* when the next commit is */
+    uint32_t since_clock; /* samples since the clock was last looked at */
+
+    struct interned interned;
+    size_t texts_written; /* heads of the interned tables that are rows already */
+    size_t frames_written;
+    size_t stacks_written;
+    uint32_t processes, threads, mappings; /* how many: ids go from 1 to this */
+    struct intern series_names;
+    VEC(struct series_buffer) series;
+    struct intern counter_names;
+    VEC(struct counter_value) counters;
+    struct chunk_encoder encoder;
+
+    uint64_t given;     /* samples, good ones */
+    uint64_t committed; /* of these, in the file */
+    uint64_t invalid;   /* samples refused */
+    int error;          /* the first failure, negative */
+    struct why why;
+    bool finished;
+};
+
+/* writer_rows.c */
+
+/* 0, or a SQLite result code. */
+MUST_USE int writer_prepare(struct recording_writer *writer);
+void writer_unprepare(struct recording_writer *writer);
+/* Binds and runs one row, beginning a transaction if there is none. `types` has
+ * a letter an argument: i int64_t, s struct str (as text), b struct str (as
+ * blob). 0, or -errno after writer_fail(). */
+MUST_USE int writer_put(struct recording_writer *writer, enum writer_sql sql, const char *types,
+                        ...);
+/* Ends the recording: remembers why, rolls back to the last commit. Returns the error. */
+int writer_fail(struct recording_writer *writer, int rc, const char *doing);
+int writer_fail_errno(struct recording_writer *writer, int error, const char *doing);
+
+/* writer_series.c */
+MUST_USE int series_buffer_init(struct series_buffer *buffer, enum series_kind kind);
+void series_buffer_deinit(struct series_buffer *buffer);
+/* The buffer is full: its samples become a chunk of their own. */
+MUST_USE int series_seal(struct recording_writer *writer, uint32_t series);
+/* Everything given so far goes into rows: the open chunk and the totals. */
+MUST_USE int series_flush(struct recording_writer *writer, uint32_t series);
+
+/* writer_create.c */
+MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);
+MUST_USE int writer_open_file(const char *path, sqlite3 **ret, struct why *why);
