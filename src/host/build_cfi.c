@@ -12,6 +12,8 @@
 #include <dwarf.h>
 #include <errno.h>
 
+enum { FUNCTION_ALIGNMENT = 16 };
+
 struct fde {
     uint64_t offset; /* in the section */
     uint64_t start;
@@ -314,10 +316,12 @@ static void coverage(struct cfi_walk *walk, struct build_cfi *ret)
         uint64_t stop = fde->start + fde->size < fde->start ? UINT64_MAX : fde->start + fde->size;
         uint64_t from = MAX(fde->start, at);
         uint64_t to = MIN(stop, end);
-        if (from < to) {
-            covered += to - from;
-            at = to;
-        }
+        if (from >= to)
+            continue;
+        if (from - at < FUNCTION_ALIGNMENT)
+            from = at; /* padding, which never runs */
+        covered += to - from;
+        at = to;
     }
     double share = (double)covered / (double)text.sh_size;
     if (share > ret->code_covered || !ret->table) {

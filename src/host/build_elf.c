@@ -59,6 +59,8 @@ static int sections_check(struct build_elf *file, struct why *why)
                        "its section headers lie beyond the end of the file: it is cut off");
     if (elf_getshdrnum(file->elf, &file->section_count) != 0)
         return damaged(why, file->path, "its section headers cannot be read");
+    if (file->section_count == 0 && header->e_shnum != 0) /* libelf gave up on them */
+        file->section_count = header->e_shnum;
     if (file->section_count > BUILD_SECTIONS_MAX ||
         !inside(header->e_shoff, (uint64_t)file->section_count * header->e_shentsize,
                 file->size_bytes))

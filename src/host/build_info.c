@@ -292,8 +292,8 @@ static struct build_fact debug_info_fact(const struct findings *found)
     if (dwarf->lines_only)
         return fact(BUILD_YES, "functions and lines only (-g1), no variables");
     return fact(BUILD_YES,
-                arena_printf(arena, "%u compile units with functions, lines and variables",
-                             dwarf->own_units));
+                arena_printf(arena, "%u compile unit%s with functions, lines and variables",
+                             dwarf->own_units, dwarf->own_units == 1 ? "" : "s"));
 }
 
 static void debug_info_fill(const struct findings *found, struct build_info *info)

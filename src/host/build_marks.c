@@ -36,9 +36,8 @@ static const struct mark marks[] = {
     {MARK_INSTRUMENTED, MARK_REFERENCE, "mcount", "gprof (-pg)"},
     {MARK_INSTRUMENTED, MARK_REFERENCE, "_mcount", "gprof (-pg)"},
     {MARK_INSTRUMENTED, MARK_REFERENCE, "__monstartup", "gprof (-pg)"},
-    {MARK_INSTRUMENTED, MARK_REFERENCE, "__fentry__", "gprof (-pg -mfentry)"},
+    {MARK_INSTRUMENTED, MARK_UNDEFINED, "__fentry__", "gprof (-pg -mfentry)"},
     {MARK_INSTRUMENTED, MARK_UNDEFINED, "__cyg_profile_func_enter", "-finstrument-functions"},
-    {MARK_INSTRUMENTED, MARK_ANY, "__sanitizer_cov_trace_pc_guard_init", "coverage for fuzzing"},
     {MARK_INSTRUMENTED, MARK_ANY, "__xray_init", "XRay"},
     {MARK_LANGUAGE, MARK_ANY, "rust_eh_personality", "Rust"},
     {MARK_LANGUAGE, MARK_ANY, "__rust_alloc", "Rust"},
@@ -144,7 +143,10 @@ static void symbol_look(struct mark_state *state, const GElf_Sym *symbol, const 
             (mark->where == MARK_REFERENCE && !undefined && state->library))
             continue;
         if (mark->group == MARK_SANITIZER && strcmp(mark->name, "undefined") == 0) {
-            /* Other sanitizers bring these handlers along: judged at the end. */
+            /* Other sanitizers bring these handlers along, so they are judged at the end;
+             * the run-times themselves call those for control-flow checks. */
+            if (strstr(name, "_cfi_"))
+                continue;
             state->ubsan_undefined |= undefined;
             if (!undefined && state->ubsan_count < UBSAN_HANDLERS_MAX)
                 state->ubsan[state->ubsan_count++] = symbol->st_value;
@@ -282,6 +284,8 @@ static void strings_scan(struct mark_state *state)
         mark_found(state, MARK_INSTRUMENTED, "llvm profile", "");
     if (build_elf_section(file, "xray_instr_map", &header))
         mark_found(state, MARK_INSTRUMENTED, "XRay", "");
+    if (build_elf_section(file, "__sancov_guards", &header))
+        mark_found(state, MARK_INSTRUMENTED, "coverage for fuzzing", "");
     if (!*state->ret->instrumented && has_gcda_name(file))
         mark_found(state, MARK_INSTRUMENTED, "gcov", "");
     if (state->ret->language && strcmp(state->ret->language, "C++") != 0)
