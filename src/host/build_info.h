@@ -44,8 +44,10 @@ struct build_info {
     unsigned dwarf_version;           /* 0 if none */
     struct build_fact split_debug;    /* .gnu_debuglink / build-id file, or .dwo */
     struct build_fact stripped;
-    const char *sanitizers;   /* "address, undefined"; "" when none */
-    const char *instrumented; /* "gcov", "llvm profile", "gprof (-pg)"; "" when none */
+    const char *sanitizers;       /* "address, undefined"; "" when none */
+    const char *instrumented;     /* "gcov", "llvm profile", "gprof (-pg)"; "" when none */
+    struct build_fact assertions; /* assert() is compiled in */
+    const char *sampled;          /* what was looked at only in part; "" when nothing */
 };
 
 /* `path` may be a script: its interpreter is read then. -ENOEXEC when it is
