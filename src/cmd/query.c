@@ -267,7 +267,7 @@ static int query_sql(struct query *query, const char *sql, struct value *root, s
     sqlite3_set_authorizer(db, guard_decide, &query->guard);
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
     struct value table;
-    bool truncated;
+    bool truncated = false;
     int r = prepare_one(db, sql, &query->guard, &stmt, why);
     if (r == 0)
         r = read_rows(query, stmt, &table, &truncated, why);

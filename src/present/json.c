@@ -53,7 +53,7 @@ static void draw(struct jsonw *json, const struct value *value)
         draw_na(json, value->text);
         break;
     case VALUE_NULL:
-        json_null(json);
+        jsonw_null(json);
         break;
     case VALUE_BOOL:
         jsonw_bool(json, value->truth);
