@@ -2,7 +2,9 @@
  *
  * Asking (capabilities, sysctls, kernel config) misleads: containers, seccomp
  * and LSMs say no elsewhere. So each probe opens or loads the real thing and
- * closes it again. No probe leaves anything behind or needs more than 50 ms. */
+ * closes it again. No probe leaves anything behind or needs more than 50 ms, except
+ * probe_bpf_uprobe(): the kernel takes a uprobe away only after a grace period, some
+ * 100 to 200 ms. */
 #pragma once
 
 #include "base/macros.h"

@@ -1,0 +1,362 @@
+/* Facts to trees. No measuring, no printing, and nothing said that was not measured. */
+#include "cmd/run_report.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* M6: a baseline that moves more than this between its first and last third is not one. */
+enum { DRIFT_PERCENT_MAX = 10 };
+
+enum { COL_ID, COL_TITLE, COL_MEDIAN, COL_INTERVAL, COL_LOW, COL_HIGH, COL_P95, COL_MAX, COL_UNIT };
+
+static const struct column metric_columns[] = {
+    [COL_ID] = {"metric", "metric", SHOW_MACHINE, false, false},
+    [COL_TITLE] = {"title", "metric", SHOW_ALWAYS, false, false},
+    [COL_MEDIAN] = {"median", "median", SHOW_ALWAYS, true, false},
+    [COL_INTERVAL] = {"interval", "95% interval", SHOW_ALWAYS, true, false},
+    [COL_LOW] = {"median_low", "low", SHOW_MACHINE, true, false},
+    [COL_HIGH] = {"median_high", "high", SHOW_MACHINE, true, false},
+    [COL_P95] = {"p95", "p95", SHOW_ALWAYS, true, false},
+    [COL_MAX] = {"max", "max", SHOW_ALWAYS, true, false},
+    [COL_UNIT] = {"unit", "unit", SHOW_MACHINE, false, false},
+};
+
+static const char *unit_name(enum unit unit)
+{
+    switch (unit) {
+    case UNIT_NS:
+        return "ns";
+    case UNIT_BYTES:
+        return "bytes";
+    case UNIT_PERCENT:
+        return "percent";
+    default:
+        return "count";
+    }
+}
+
+static struct value interval_text(struct arena *arena, const struct summary *s, enum unit unit)
+{
+    char low[48], high[48];
+    if (!s->has_interval)
+        return value_na("fewer than 6 runs");
+    return value_text(arena_printf(arena, "%s - %s",
+                                   units_format(s->median_low, unit, low, sizeof(low)),
+                                   units_format(s->median_high, unit, high, sizeof(high))));
+}
+
+static struct value number_or(bool known, double number, enum unit unit, const char *reason)
+{
+    return known ? value_real(number, unit) : value_na(reason);
+}
+
+static struct value metrics_table(const struct run_facts *facts)
+{
+    const struct baseline *b = facts->baseline;
+    struct value table = value_table(facts->arena, metric_columns, ARRAY_SIZE(metric_columns));
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        const struct summary *s = &b->summaries[i];
+        enum unit unit = metrics[i].unit;
+        struct table_row *row = table_add(&table);
+        if (!row)
+            return table;
+        const char *reason = b->na[i] ? b->na[i] : "no run was finished";
+        row->cells[COL_ID] = value_text(metrics[i].id);
+        row->cells[COL_TITLE] = value_text(metrics[i].title);
+        row->cells[COL_UNIT] = value_text(unit_name(unit));
+        row->cells[COL_MEDIAN] = number_or(s->count > 0, s->median, unit, reason);
+        if (s->count == 0) {
+            row->cells[COL_INTERVAL] = row->cells[COL_P95] = row->cells[COL_MAX] = value_text("");
+            row->cells[COL_LOW] = row->cells[COL_HIGH] = value_na(reason);
+            continue;
+        }
+        row->cells[COL_INTERVAL] = interval_text(facts->arena, s, unit);
+        row->cells[COL_LOW] = number_or(s->has_interval, s->median_low, unit, "fewer than 6 runs");
+        row->cells[COL_HIGH] = number_or(s->has_interval, s->median_high, unit,
+                                         "fewer than 6 runs");
+        row->cells[COL_P95] = number_or(s->p95_carried, s->p95, unit, "wants 20 runs");
+        row->cells[COL_MAX] = value_real(s->max, unit);
+    }
+    return table;
+}
+
+static const char *runs_text(const struct run_facts *facts)
+{
+    const struct baseline *b = facts->baseline;
+    char took[48], budget[48];
+    units_format((double)b->elapsed_ns, UNIT_NS, took, sizeof(took));
+    units_format((double)facts->budget_ns, UNIT_NS, budget, sizeof(budget));
+    const char *text = arena_printf(facts->arena, "%zu run%s after %u warm-up, in %s", b->runs.len,
+                                    b->runs.len == 1 ? "" : "s", b->warmups, took);
+    if (b->end == BASELINE_BUDGET)
+        return arena_printf(facts->arena, "%s; %u were asked for, the budget of %s allowed no more",
+                            text, facts->runs_asked, budget);
+    if (b->end == BASELINE_INTERRUPTED)
+        return arena_printf(facts->arena, "%s; interrupted, %u were asked for", text,
+                            facts->runs_asked);
+    if (b->failed > 0)
+        return arena_printf(facts->arena, "%s; %u of them failed (--force)", text, b->failed);
+    return text;
+}
+
+/* The word first: stable, unstable, or why neither can be said. */
+static struct value stability(const struct run_facts *facts)
+{
+    const struct summary *s = &facts->baseline->summaries[METRIC_WALL];
+    if (s->count < 6)
+        return value_na("fewer than 6 runs say nothing about drift");
+    double half = (s->median_high - s->median_low) / 2 / s->median * 100;
+    const char *numbers = arena_printf(
+        facts->arena,
+        "wall time varies by %.1f%% (CV), drifts by %+.1f%% from first to last third, median known "
+        "to +-%.1f%%, %zu outlier%s",
+        s->cv_percent, s->drift_percent, half, s->outliers, s->outliers == 1 ? "" : "s");
+    bool stable = fabs(s->drift_percent) <= DRIFT_PERCENT_MAX;
+    return value_tone(
+        value_text(arena_printf(facts->arena, "%s: %s", stable ? "stable" : "unstable", numbers)),
+        stable ? TONE_GOOD : TONE_WARN);
+}
+
+static struct value output_text(const struct run_facts *facts)
+{
+    const struct baseline *b = facts->baseline;
+    if (b->runs.len == 0)
+        return value_na("no run was finished");
+    const char *sha = b->runs.data[b->runs.len - 1].output_sha256;
+    char bytes[48];
+    units_format((double)b->output_bytes, UNIT_BYTES, bytes, sizeof(bytes));
+    if (b->outputs > 1)
+        return value_tone(
+            value_text(arena_printf(facts->arena,
+                                    "differs: %u different outputs in %zu runs; is the work the "
+                                    "same each time?",
+                                    b->outputs, b->runs.len)),
+            TONE_WARN);
+    return value_text(arena_printf(
+        facts->arena, "%s in all %zu runs (sha256 %.16s...)%s",
+        b->output_bytes ? arena_printf(facts->arena, "%s, the same", bytes) : "empty", b->runs.len,
+        sha, b->output_open ? "; a process left behind may write more" : ""));
+}
+
+/* What the floor tier can tell: CPU time is known, so at least the rest of the wall time was
+ * spent waiting. With several threads at work more may have been. */
+static struct value split_map(const struct run_facts *facts)
+{
+    const struct baseline *b = facts->baseline;
+    struct value map = value_map(facts->arena);
+    const struct summary *wall = &b->summaries[METRIC_WALL];
+    if (wall->count == 0) {
+        value_put(&map, "running", NULL, value_na("no run was finished"));
+        return map;
+    }
+    double cpu_ns = b->summaries[METRIC_CPU_TIME].median;
+    double wait_ns = wall->median - cpu_ns;
+    char cpu[48], wait[48];
+    units_format(cpu_ns, UNIT_NS, cpu, sizeof(cpu));
+    units_format(wait_ns, UNIT_NS, wait, sizeof(wait));
+    value_put_machine(&map, "running_ns", value_real(cpu_ns, UNIT_NS));
+    value_put_machine(&map, "waiting_ns_min",
+                      wait_ns >= 0
+                          ? value_real(wait_ns, UNIT_NS)
+                          : value_na("more CPU time than wall time: several CPUs at work"));
+    value_put(&map, "running", "running on a CPU",
+              value_text(arena_printf(facts->arena, "%s of CPU time, %.0f%% of the wall time", cpu,
+                                      cpu_ns / wall->median * 100)));
+    if (wait_ns >= 0)
+        value_put(&map, "waiting", NULL,
+                  value_text(arena_printf(facts->arena,
+                                          "at least %s, %.0f%% of the wall time (disk, locks, "
+                                          "sleep, other processes: not told apart yet)",
+                                          wait, wait_ns / wall->median * 100)));
+    else
+        value_put(&map, "waiting", NULL,
+                  value_na("more CPU time than wall time: several CPUs were at work"));
+    return map;
+}
+
+static struct value honesty_list(const struct run_facts *facts)
+{
+    struct value list = value_list(facts->arena);
+    const struct baseline *b = facts->baseline;
+    const struct run_recorded *recorded = facts->recorded;
+    char own[48], total[48], wall[48];
+    units_format((double)facts->own_cpu_ns, UNIT_NS, own, sizeof(own));
+    units_format((double)b->elapsed_ns, UNIT_NS, total, sizeof(total));
+    value_append(&list, value_text(arena_printf(facts->arena,
+                                                "whyslow itself used %s of CPU time beside %s of "
+                                                "runs",
+                                                own, total)));
+    if (recorded->na) {
+        value_append(
+            &list, value_text(arena_printf(facts->arena, "no run was recorded: %s", recorded->na)));
+    } else {
+        units_format((double)recorded->result.wall_ns, UNIT_NS, wall, sizeof(wall));
+        value_append(
+            &list,
+            value_text(arena_printf(
+                facts->arena,
+                "recorded run: %s, %llu readings at up to 20 Hz, %llu late, %llu failed, %llu "
+                "processes ended between readings, %llu samples dropped",
+                wall, (unsigned long long)recorded->usage.readings,
+                (unsigned long long)recorded->usage.late,
+                (unsigned long long)recorded->usage.missed,
+                (unsigned long long)recorded->usage.ended_between,
+                (unsigned long long)recorded->dropped)));
+    }
+    if (!recorded->na && !status_is_good(&recorded->result)) {
+        char how[128];
+        status_describe(recorded->result.status, recorded->result.timed_out, how, sizeof(how));
+        value_append(&list,
+                     value_tone(value_text(arena_printf(facts->arena, "the recorded run %s", how)),
+                                TONE_WARN));
+    }
+    value_append(&list, value_text("the program's stdin was /dev/null; its stdout and stderr were "
+                                   "counted, hashed and thrown away"));
+    value_append(&list, value_text("figures include children the program waited for; peak memory "
+                                   "is that of the largest process"));
+    value_append(&list, value_text("not in this version: profiles by axis (CPU, waits, locks, I/O, "
+                                   "heap) and ranked causes"));
+    return list;
+}
+
+static struct value artifacts_map(const struct run_facts *facts)
+{
+    struct value map = value_map(facts->arena);
+    static const char *const names[][2] = {{"scenario", "scenario.toml"},
+                                           {"fingerprint", "fingerprint.json"},
+                                           {"baseline", "baseline.json"},
+                                           {"recording", "recording.whyslow"}};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        bool there = i < 3 || !facts->recorded->na;
+        value_put(&map, names[i][0], NULL,
+                  there
+                      ? value_text(arena_printf(facts->arena, "%s/%s", facts->folder, names[i][1]))
+                      : value_na(facts->recorded->na));
+    }
+    return map;
+}
+
+static struct value next_list(const struct run_facts *facts)
+{
+    struct value list = value_list(facts->arena);
+    if (!facts->recorded->na)
+        value_append(&list,
+                     value_text(arena_printf(facts->arena,
+                                             "whyslow query %s/recording.whyslow \"select * from "
+                                             "counter\"",
+                                             facts->folder)));
+    value_append(&list,
+                 value_text(arena_printf(facts->arena, "whyslow doctor --for %s", facts->binary)));
+    return list;
+}
+
+struct value run_report_make(const struct run_facts *facts)
+{
+    struct value root = value_map(facts->arena);
+    const struct baseline *b = facts->baseline;
+    value_put(&root, "command", NULL, value_text(facts->command));
+    value_put_machine(&root, "run_id", value_text(facts->run_id));
+    value_put_machine(&root, "binary", value_text(facts->binary));
+    value_put_machine(&root, "runs", value_uint(b->runs.len, UNIT_COUNT));
+    value_put_machine(&root, "runs_asked", value_uint(facts->runs_asked, UNIT_COUNT));
+    value_put_machine(&root, "complete", value_bool(b->end == BASELINE_ENOUGH));
+    value_put_machine(&root, "failed_runs", value_uint(b->failed, UNIT_COUNT));
+    value_put(&root, "measured", NULL, value_text(runs_text(facts)));
+    value_put(&root, "stability", NULL, stability(facts));
+    value_put(&root, "output", NULL, output_text(facts));
+    value_put_machine(&root, "output_stable",
+                      b->runs.len ? value_bool(b->outputs == 1) : value_na("no run was finished"));
+    value_put_machine(&root, "checks_failed", value_uint(facts->checks_failed, UNIT_COUNT));
+    value_put(&root, "metrics", "What a run costs", metrics_table(facts));
+    value_put(&root, "split", "Where the wall time goes", split_map(facts));
+    value_put(&root, "honesty", "How far to trust this", honesty_list(facts));
+    value_put(&root, "artifacts", "Artifacts", artifacts_map(facts));
+    value_put(&root, "next", "Next", next_list(facts));
+    value_put_machine(&root, "checks", *facts->checks);
+    value_put_machine(&root, "fingerprint", *facts->fingerprint);
+    return root;
+}
+
+static struct value summary_map(const struct run_facts *facts, size_t metric)
+{
+    const struct summary *s = &facts->baseline->summaries[metric];
+    enum unit unit = metrics[metric].unit;
+    struct value map = value_map(facts->arena);
+    value_put(&map, "unit", NULL, value_text(unit_name(unit)));
+    if (s->count == 0) {
+        const char *reason = facts->baseline->na[metric];
+        value_put(&map, "median", NULL, value_na(reason ? reason : "no run was finished"));
+        return map;
+    }
+    const struct {
+        const char *key;
+        double number;
+        bool known;
+    } rows[] = {
+        {"median", s->median, true},
+        {"median_low", s->median_low, s->has_interval},
+        {"median_high", s->median_high, s->has_interval},
+        {"min", s->min, true},
+        {"mean", s->mean, true},
+        {"max", s->max, true},
+        {"p95", s->p95, s->p95_carried},
+        {"p99", s->p99, s->p99_carried},
+        {"stddev", s->stddev, true},
+        {"mad", s->mad, true},
+        {"cv_percent", s->cv_percent, !isnan(s->cv_percent)},
+        {"drift_percent", s->drift_percent, !isnan(s->drift_percent)},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        value_put(&map, rows[i].key, NULL,
+                  number_or(rows[i].known, rows[i].number, UNIT_NONE, "too few runs"));
+    value_put(&map, "outliers", NULL, value_uint(s->outliers, UNIT_COUNT));
+    return map;
+}
+
+struct value run_baseline_make(const struct run_facts *facts)
+{
+    static const struct column columns[METRIC_COUNT + 2] = {
+        {.key = "wall"},
+        {.key = "cpu_time"},
+        {.key = "user"},
+        {.key = "system"},
+        {.key = "cpu"},
+        {.key = "peak_rss"},
+        {.key = "faults_minor"},
+        {.key = "faults_major"},
+        {.key = "switches_voluntary"},
+        {.key = "switches_involuntary"},
+        {.key = "read"},
+        {.key = "written"},
+        {.key = "storage_read"},
+        {.key = "storage_written"},
+        {.key = "status"},
+        {.key = "output_sha256"},
+    };
+    const struct baseline *b = facts->baseline;
+    struct value root = value_map(facts->arena);
+    value_put(&root, "run_id", NULL, value_text(facts->run_id));
+    value_put(&root, "command", NULL, value_text(facts->command));
+    value_put(&root, "warmup_runs", NULL, value_uint(b->warmups, UNIT_COUNT));
+    value_put(&root, "runs_asked", NULL, value_uint(facts->runs_asked, UNIT_COUNT));
+    value_put(&root, "complete", NULL, value_bool(b->end == BASELINE_ENOUGH));
+    struct value *all = value_put(&root, "metrics", NULL, value_map(facts->arena));
+    for (size_t i = 0; i < METRIC_COUNT; i++)
+        value_put(all, metrics[i].id, NULL, summary_map(facts, i));
+    struct value table = value_table(facts->arena, columns, ARRAY_SIZE(columns));
+    for (size_t i = 0; i < b->runs.len; i++) {
+        struct table_row *row = table_add(&table);
+        for (size_t j = 0; row && j < METRIC_COUNT; j++)
+            row->cells[j] = number_or(!isnan(b->runs.data[i].figures[j]),
+                                      b->runs.data[i].figures[j], UNIT_NONE,
+                                      b->na[j] ? b->na[j] : "not known");
+        if (!row)
+            break;
+        row->cells[METRIC_COUNT] = value_int(b->runs.data[i].status, UNIT_NONE);
+        row->cells[METRIC_COUNT + 1] = value_text(b->runs.data[i].output_sha256);
+    }
+    value_put(&root, "runs", NULL, table);
+    return root;
+}

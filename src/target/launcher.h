@@ -1,0 +1,72 @@
+/* The process between whyslow and its target, and what the two say to each other.
+ *
+ * Why there is one: at exec Linux folds the memory of the process that calls it
+ * into the new program's peak (ru_maxrss). A target started from whyslow itself
+ * would show whyslow's memory. So a launcher with a handful of pages forks,
+ * starts the target, waits for it, and sends events through a pipe.
+ *
+ * The same code is built twice: freestanding, into a small program that is
+ * embedded in whyslow (helper/), and into whyslow, for machines where a program
+ * cannot be started from memory. It makes system calls and nothing else: no
+ * allocation, no libc state, so it may run in a fork of a threaded process.
+ *
+ * The launcher outlives whyslow when it must: if whyslow is killed, the target
+ * runs on, and the launcher takes what it writes so that it gets no SIGPIPE. */
+#pragma once
+
+#include <assert.h>
+#include <limits.h>
+#include <stdint.h>
+
+enum launcher_flags {
+    LAUNCHER_OWN_GROUP = 1, /* the target leads a process group of its own */
+    LAUNCHER_HOLD = 2,      /* exec only after one byte on the control pipe */
+};
+
+struct launcher_opts {
+    int event_fd;    /* write end: struct launcher_event */
+    int control_fd;  /* read end; its end of file means that whyslow is gone */
+    int drain_fd[2]; /* read ends of what the target writes to, or -1 */
+    uint32_t flags;
+    uint64_t signal_mask; /* the target's */
+    const char *path;
+    char *const *argv;
+    char *const *env;
+};
+
+enum launcher_event_kind {
+    LAUNCHER_FORKED = 1,  /* pid; sent once, perhaps after LAUNCHER_EXEC */
+    LAUNCHER_EXEC,        /* start_ns, rss_floor_bytes; sent by the target-to-be just before exec */
+    LAUNCHER_EXEC_FAILED, /* error */
+    LAUNCHER_FORK_FAILED, /* error */
+    LAUNCHER_STOPPED,     /* status is the stop signal */
+    LAUNCHER_EXITED,      /* end_ns; a zombie that is reaped after one byte on the control pipe */
+    LAUNCHER_REAPED,      /* the rest */
+};
+
+struct launcher_event {
+    uint32_t kind;
+    int32_t error;
+    int32_t pid;
+    int32_t status; /* as from wait4 */
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t rss_floor_bytes; /* peak RSS before exec: a smaller peak of the target cannot show */
+    uint64_t rss_peak_bytes;
+    uint64_t user_ns;
+    uint64_t system_ns;
+    uint64_t faults_minor;
+    uint64_t faults_major;
+    uint64_t switches_voluntary;
+    uint64_t switches_involuntary;
+    uint64_t own_cpu_ns; /* the launcher's */
+    int32_t io_error;    /* errno when /proc/PID/io could not be read */
+    uint32_t io_len;
+    char io[256]; /* its text */
+};
+
+/* A pipe takes it whole or not at all, so that two writers cannot mix. */
+static_assert(sizeof(struct launcher_event) <= PIPE_BUF, "events must be atomic");
+
+/* Returns when the target has ended; the caller exits then. */
+void launcher_run(const struct launcher_opts *opts);

@@ -1,0 +1,11 @@
+/* From what was typed to the file that exec will run. */
+#pragma once
+
+#include "base/macros.h"
+#include "base/why.h"
+
+#include <limits.h>
+
+/* As the shell finds it: a name with a slash as it stands, any other on PATH.
+ * What cannot be run is WHY_USAGE with the reason (-ENOENT, -EACCES, -EISDIR). */
+MUST_USE int program_find(const char *name, char ret_path[PATH_MAX], struct why *why);

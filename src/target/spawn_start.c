@@ -1,0 +1,235 @@
+/* Sets up pipes and starts the launcher that starts the target. */
+#include "base/fd.h"
+#include "target/spawn_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+extern char **environ;
+/* Made by tools/embed from helper/; empty where there is no helper. */
+extern const unsigned char launcher_blob[];
+extern const size_t launcher_blob_bytes;
+
+struct ends { /* what the launcher gets; all close-on-exec here */
+    int stdio[3];
+    int event;
+    int control;
+};
+
+static void ends_close(struct ends *ends)
+{
+    for (int i = 0; i < 3; i++)
+        fd_close(&ends->stdio[i]);
+    fd_close(&ends->event);
+    fd_close(&ends->control);
+}
+
+/* fd 0 to 2 may be closed in whyslow itself; a pipe there would be overwritten by the
+ * target's streams, so every end of ours lives above them. */
+static int lift(int fd)
+{
+    if (fd < 0 || fd > 2)
+        return fd;
+    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return lifted;
+}
+
+static int make_pipe(int *ret_read, int *ret_write)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    *ret_read = lift(fds[0]);
+    *ret_write = lift(fds[1]);
+    return *ret_read < 0 || *ret_write < 0 ? -EMFILE : 0;
+}
+
+static int open_stream(enum spawn_stream kind, int fd, int *ret_target, int *ret_ours)
+{
+    if (kind == SPAWN_INHERIT)
+        return 0; /* as it is, also when it is closed */
+    if (kind == SPAWN_NULL) {
+        *ret_target = lift(open("/dev/null", (fd == 0 ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
+        return *ret_target < 0 ? -errno : 0;
+    }
+    int r = make_pipe(ret_ours, ret_target);
+    if (r == 0)
+        fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
+    return r;
+}
+
+static int open_ends(const struct spawn_opts *opts, struct spawn *spawn, struct ends *ends,
+                     struct why *why)
+{
+    int none = -1;
+    int r = open_stream(opts->input, 0, &ends->stdio[0], &none);
+    if (r == 0)
+        r = open_stream(opts->output, 1, &ends->stdio[1], &spawn->output.fd);
+    if (r == 0)
+        r = open_stream(opts->error, 2, &ends->stdio[2], &spawn->error.fd);
+    if (r == 0)
+        r = make_pipe(&spawn->event_fd, &ends->event);
+    if (r == 0)
+        r = make_pipe(&ends->control, &spawn->control_fd);
+    if (r < 0)
+        return why_errno(why, -r, "close some files, or raise 'ulimit -n'",
+                         "cannot set up the streams of '%s'", spawn->name);
+    return 0;
+}
+
+/* -errno when a program cannot be run from memory here: no helper was built, or memfds may
+ * not be executed (vm.memfd_noexec, an LSM, no /proc). */
+static int helper_open(void)
+{
+    if (launcher_blob_bytes == 0)
+        return -ENOSYS;
+    int fd = memfd_create("whyslow-launcher", MFD_CLOEXEC | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("whyslow-launcher", MFD_CLOEXEC); /* Linux before 6.3 */
+    fd = lift(fd);
+    if (fd < 0)
+        return -errno;
+    int r = fd_write_all(fd, launcher_blob, launcher_blob_bytes);
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    return fd;
+}
+
+static int helper_spawn(const struct launcher_opts *launcher, const struct ends *ends, int helper,
+                        char *const *argv, pid_t *ret_pid)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", helper);
+    posix_spawn_file_actions_t actions;
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return -ENOMEM;
+    int r = 0;
+    for (int i = 0; i < 3 && r == 0; i++)
+        if (ends->stdio[i] >= 0)
+            r = posix_spawn_file_actions_adddup2(&actions, ends->stdio[i], i);
+    /* A dup2 onto itself only clears close-on-exec: the numbers stay, and no fd that whyslow
+     * was given by its own parent is overwritten. */
+    const int kept[] = {launcher->event_fd, launcher->control_fd, launcher->drain_fd[0],
+                        launcher->drain_fd[1]};
+    for (size_t i = 0; i < ARRAY_SIZE(kept) && r == 0; i++)
+        if (kept[i] >= 0)
+            r = posix_spawn_file_actions_adddup2(&actions, kept[i], kept[i]);
+    if (r == 0)
+        r = posix_spawn(ret_pid, path, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return -r;
+}
+
+static int start_helper(const struct launcher_opts *launcher, const struct ends *ends,
+                        pid_t *ret_pid)
+{
+    AUTO(fd_close) int helper = helper_open();
+    if (helper < 0)
+        return helper;
+    size_t argc = 0;
+    while (launcher->argv[argc])
+        argc++;
+    char **argv = calloc(argc + 4, sizeof(*argv));
+    if (!argv)
+        return -ENOMEM;
+    char numbers[128], name[] = "whyslow-launcher";
+    snprintf(numbers, sizeof(numbers), "%x,%x,%x,%x,%x,%llx", (unsigned)launcher->event_fd,
+             (unsigned)launcher->control_fd, (unsigned)launcher->drain_fd[0],
+             (unsigned)launcher->drain_fd[1], launcher->flags,
+             (unsigned long long)launcher->signal_mask);
+    char *path = strdup(launcher->path);
+    argv[0] = name;
+    argv[1] = numbers;
+    argv[2] = path;
+    memcpy(argv + 3, launcher->argv, argc * sizeof(*argv));
+    int r = path ? helper_spawn(launcher, ends, helper, argv, ret_pid) : -ENOMEM;
+    free(path);
+    free(argv);
+    return r;
+}
+
+/* Without the helper the launcher is a fork of ourselves; a peak below our own memory is then
+ * unknown (spawn_result.peak_rss_known). */
+static int start_fork(const struct launcher_opts *launcher, const struct ends *ends,
+                      struct spawn *spawn)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        return -errno;
+    if (pid > 0) {
+        spawn->launcher = pid;
+        return 0;
+    }
+    /* Nobody execs here, so close-on-exec does not help: with a copy of whyslow's end the
+     * launcher would never see whyslow go. */
+    close(spawn->control_fd);
+    close(spawn->event_fd);
+    for (int i = 0; i < 3; i++)
+        if (ends->stdio[i] >= 0)
+            dup2(ends->stdio[i], i);
+    launcher_run(launcher);
+    _exit(0);
+}
+
+static bool helper_is_refused(int error)
+{
+    return error == ENOSYS || error == EACCES || error == EPERM || error == ENOENT ||
+           error == EINVAL;
+}
+
+static uint64_t mask_as_u64(const sigset_t *set)
+{
+    uint64_t mask = 0;
+    for (int signal = 1; signal <= 64; signal++)
+        if (sigismember(set, signal) == 1)
+            mask |= 1ull << (signal - 1);
+    return mask;
+}
+
+int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why *why)
+{
+    AUTO(ends_close) struct ends ends = {{-1, -1, -1}, -1, -1};
+    int r = open_ends(opts, spawn, &ends, why);
+    if (r < 0)
+        return r;
+    /* Blocked until the launcher blocks them itself: a Ctrl-C in between must not kill it. */
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    struct launcher_opts launcher = {
+        .event_fd = ends.event,
+        .control_fd = ends.control,
+        .drain_fd = {spawn->output.fd, spawn->error.fd},
+        .flags = (opts->foreground ? 0u : LAUNCHER_OWN_GROUP) | (opts->hold ? LAUNCHER_HOLD : 0u),
+        .signal_mask = mask_as_u64(&old),
+        .path = opts->path,
+        .argv = opts->argv,
+        .env = environ,
+    };
+    r = opts->plain ? -ENOSYS : start_helper(&launcher, &ends, &spawn->launcher);
+    if (r < 0 && helper_is_refused(-r))
+        r = start_fork(&launcher, &ends, spawn);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r < 0)
+        return why_errno(why, -r,
+                         r == -E2BIG ? "give fewer or shorter arguments"
+                                     : "free some memory, or raise 'ulimit -u'",
+                         "cannot start a process for '%s'", spawn->name);
+    return 0;
+}

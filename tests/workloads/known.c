@@ -1,0 +1,84 @@
+/* A program whose costs are known, because it is told them:
+ *
+ *     known [burn-ms=N] [sleep-ms=N] [alloc-mib=N] [write-mib=N file=PATH] [hwm=1] [exit=N]
+ *
+ * It burns until its own CPU clock says N, sleeps, touches N MiB of memory,
+ * writes N MiB, and can print its own peak memory as the kernel tells it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static long argument(int argc, char **argv, const char *name)
+{
+    size_t len = strlen(name);
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], name, len) == 0 && argv[i][len] == '=')
+            return strtol(argv[i] + len + 1, NULL, 10);
+    return 0;
+}
+
+static void burn(long ms)
+{
+    struct timespec ts = {0};
+    volatile unsigned long sum = 0;
+    do {
+        for (int i = 0; i < 10000; i++)
+            sum += (unsigned long)i;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    } while (ts.tv_sec * 1000 + ts.tv_nsec / 1000000 < ms);
+}
+
+static void touch(long mib)
+{
+    size_t len = (size_t)mib << 20;
+    char *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        _exit(9);
+    for (size_t i = 0; i < len; i += 4096)
+        memory[i] = 1;
+    munmap(memory, len);
+}
+
+static void write_out(const char *path, long mib)
+{
+    static char block[65536];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    for (long i = 0; fd >= 0 && i < mib * 16; i++)
+        if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block))
+            _exit(8);
+    close(fd);
+    unlink(path);
+}
+
+static void print_peak(int to)
+{
+    static char text[8192];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    const char *at = n > 0 ? strstr(text, "VmHWM:") : NULL;
+    char line[64];
+    int len = snprintf(line, sizeof(line), "%ld\n", at ? strtol(at + 6, NULL, 10) : -1);
+    if (write(to, line, (size_t)len) != len)
+        _exit(7);
+}
+
+int main(int argc, char **argv)
+{
+    burn(argument(argc, argv, "burn-ms"));
+    usleep((useconds_t)argument(argc, argv, "sleep-ms") * 1000);
+    if (argument(argc, argv, "alloc-mib") > 0)
+        touch(argument(argc, argv, "alloc-mib"));
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "file=", 5) == 0)
+            write_out(argv[i] + 5, argument(argc, argv, "write-mib"));
+    if (argument(argc, argv, "hwm")) {
+        /* Once in vain: printing maps pages of libc, which would come after the figure. */
+        print_peak(open("/dev/null", O_WRONLY | O_CLOEXEC));
+        print_peak(1);
+    }
+    _exit((int)argument(argc, argv, "exit"));
+}
