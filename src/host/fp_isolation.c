@@ -14,6 +14,7 @@
 
 struct fp_container {
     const char *container, *container_evidence; /* NULL: none found */
+    const char *container_na;                   /* why a mark was not believed, or NULL */
     const char *vm, *vm_evidence;               /* NULL: none found */
     const char *vm_na;                          /* nothing here would show one */
 };
@@ -53,6 +54,42 @@ struct value fp_isolation_scheduling(const struct fp *fp, const struct fp_field 
     const char *name = policy >= 0 && policy < (int64_t)ARRAY_SIZE(policies) ? policies[policy]
                                                                              : "?";
     return value_text(arena_printf(fp->arena, "%s, nice %lld", name, (long long)nice));
+}
+
+static bool namespace_read(const struct fp *fp, const char *proc, const char *kind, uint64_t *ret)
+{
+    char link[64];
+    const char *path = host_path(fp->host, arena_printf(fp->arena, "%s/ns/%s", proc, kind));
+    ssize_t len = readlink(path, link, sizeof(link));
+    if (len <= 0 || (size_t)len == sizeof(link))
+        return false;
+    struct str text = {link, (size_t)len};
+    str_cut(&text, '[');
+    return str_to_u64(str_cut(&text, ']'), 10, ret) == 0;
+}
+
+/* The first namespaces of a kernel have fixed numbers; mnt and net only since Linux 6.18. */
+static const struct {
+    const char *kind;
+    uint64_t first;
+    bool always; /* on every kernel */
+} namespaces[] = {
+    {"cgroup", 4026531835, true}, {"ipc", 4026531839, true}, {"mnt", 4026531832, false},
+    {"net", 4026531833, false},   {"pid", 4026531836, true}, {"user", 4026531837, true},
+    {"uts", 4026531838, true},
+};
+
+/* An image that was booted as a machine still carries its .dockerenv. A process in the first
+ * namespaces of its kernel is in no container. */
+static bool is_outside(const struct fp *fp)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
+        uint64_t mine;
+        if (namespaces[i].always && (!namespace_read(fp, fp->proc, namespaces[i].kind, &mine) ||
+                                     mine != namespaces[i].first))
+            return false;
+    }
+    return true;
 }
 
 static bool found(struct fp_container *ret, const char *container, const char *evidence)
@@ -109,10 +146,16 @@ static bool container_find(const struct fp *fp, struct fp_container *ret)
         return found(ret, "kubernetes", "KUBERNETES_SERVICE_HOST or /run/secrets/kubernetes.io");
     if (container_from_cgroup(fp, cgroup, ret) && strcmp(ret->container, "kubernetes") == 0)
         return true;
-    if (host_exists(host, "/.dockerenv"))
-        return found(ret, "docker", "/.dockerenv");
-    if (host_exists(host, "/run/.containerenv"))
-        return found(ret, "podman", "/run/.containerenv");
+    const char *mark = host_exists(host, "/.dockerenv")          ? "/.dockerenv"
+                       : host_exists(host, "/run/.containerenv") ? "/run/.containerenv"
+                                                                 : NULL;
+    if (mark && is_outside(fp))
+        ret->container_na = arena_printf(
+            fp->arena,
+            "%s is there, but all namespaces are the kernel's first: an image booted as a machine",
+            mark);
+    else if (mark)
+        return found(ret, mark[1] == '.' ? "docker" : "podman", mark);
     if (container_from_init(fp, ret) || ret->container)
         return true;
     if (host_exists(host, "/proc/vz") && !host_exists(host, "/proc/bc"))
@@ -261,7 +304,8 @@ struct value fp_isolation_container_evidence(const struct fp *fp, const struct f
 {
     (void)field;
     return fp->inside->container ? value_text(fp->inside->container_evidence)
-                                 : value_na("no container was found");
+                                 : value_na(fp->inside->container_na ? fp->inside->container_na
+                                                                     : "no container was found");
 }
 
 struct value fp_isolation_vm(const struct fp *fp, const struct fp_field *field)
@@ -363,42 +407,23 @@ struct value fp_isolation_cpu_list(const struct fp *fp, const struct fp_field *f
     return list.len == 0 || str_is(list, "(null)") ? value_text("none") : value_str(list);
 }
 
-static bool namespace_read(const struct fp *fp, const char *proc, const char *kind, uint64_t *ret)
-{
-    char link[64];
-    const char *path = host_path(fp->host, arena_printf(fp->arena, "%s/ns/%s", proc, kind));
-    ssize_t len = readlink(path, link, sizeof(link));
-    if (len <= 0 || (size_t)len == sizeof(link))
-        return false;
-    struct str text = {link, (size_t)len};
-    str_cut(&text, '[');
-    return str_to_u64(str_cut(&text, ']'), 10, ret) == 0;
-}
-
-/* The first namespaces of a kernel have fixed numbers, except mnt and net before Linux 6.18:
- * those are compared with those of process 1, which only root may see. */
+/* Where the fixed number does not match, an older kernel's mnt and net are compared with
+ * those of process 1, which only root may see. */
 struct value fp_isolation_namespaces(const struct fp *fp, const struct fp_field *field)
 {
     (void)field;
-    static const struct {
-        const char *kind;
-        uint64_t first;
-    } kinds[] = {
-        {"cgroup", 4026531835}, {"ipc", 4026531839},  {"mnt", 0},          {"net", 0},
-        {"pid", 4026531836},    {"user", 4026531837}, {"uts", 4026531838},
-    };
     const char *own = "", *unknown = "";
     unsigned seen = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        uint64_t mine, first = kinds[i].first;
-        bool known = namespace_read(fp, fp->proc, kinds[i].kind, &mine);
+    for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
+        uint64_t mine, first = namespaces[i].first;
+        bool known = namespace_read(fp, fp->proc, namespaces[i].kind, &mine);
         seen += known;
-        if (known && first == 0)
-            known = namespace_read(fp, "/proc/1", kinds[i].kind, &first);
+        if (known && mine != first && !namespaces[i].always)
+            known = namespace_read(fp, "/proc/1", namespaces[i].kind, &first);
         if (known && mine == first)
             continue;
         const char **list = known ? &own : &unknown;
-        *list = arena_printf(fp->arena, "%s%s%s", *list, **list ? ", " : "", kinds[i].kind);
+        *list = arena_printf(fp->arena, "%s%s%s", *list, **list ? ", " : "", namespaces[i].kind);
     }
     if (seen == 0)
         return value_na_printf(fp->arena, "%s/ns cannot be read", fp->proc);

@@ -115,7 +115,11 @@ void fp_mount_find(struct fp *fp)
 struct value fp_storage_folder(const struct fp *fp, const struct fp_field *field)
 {
     (void)field;
-    return value_text(fp->input->folder ? fp->input->folder : "/");
+    const char *folder = fp->input->folder ? fp->input->folder : "/";
+    char real[PATH_MAX];
+    if (host_is_live(fp->host) && realpath(folder, real))
+        folder = arena_dup(fp->arena, real);
+    return value_text(folder);
 }
 
 struct value fp_storage_mount(const struct fp *fp, const struct fp_field *field)
