@@ -87,7 +87,7 @@ static struct value overview(const struct doctor *doctor)
 #define SAY(path) say(doctor, path)
     LINE("cpu", "CPU", "%s; %s cores, %s threads, SMT %s", SAY("cpu.model"), SAY("cpu.cores"),
          SAY("cpu.threads"), SAY("cpu.smt"));
-    LINE("clock", "clock", "governor %s, turbo %s, at most %s", SAY("cpu.governor"),
+    LINE("clock", "clock", "governor %s; turbo %s; at most %s", SAY("cpu.governor"),
          SAY("cpu.turbo"), SAY("cpu.freq_max_hz"));
     LINE("memory", "memory", "%s, %s available; swap %s, %s used; huge pages %s",
          SAY("memory.total_bytes"), SAY("memory.available_bytes"), SAY("memory.swap_total_bytes"),
@@ -222,15 +222,23 @@ static struct value summary(const struct doctor *doctor)
     return map;
 }
 
-/* In text the overview stands for the fingerprint; of the whole only the build is shown. */
+/* In text the overview stands for the fingerprint: only what the target tells is shown as a
+ * whole, unless everything was asked for. */
+static bool is_shown(const struct doctor *doctor, const char *group)
+{
+    bool target = strcmp(group, "build") == 0 || strcmp(group, "cache") == 0;
+    return target ? !doctor->binary_na : doctor->opts->all;
+}
+
 static void fingerprint_put(const struct doctor *doctor, struct value *root)
 {
     const struct value_items *groups = doctor->fingerprint.items;
-    for (struct value_item *item = groups ? groups->first : NULL; item; item = item->next)
-        if (!doctor->opts->all && strcmp(item->key, "build") != 0 &&
-            strcmp(item->key, "cache") != 0)
-            item->show = SHOW_MACHINE;
-    if (doctor->opts->all || !doctor->binary_na)
+    bool any = false;
+    for (struct value_item *item = groups ? groups->first : NULL; item; item = item->next) {
+        item->show = is_shown(doctor, item->key) ? SHOW_ALWAYS : SHOW_MACHINE;
+        any = any || item->show == SHOW_ALWAYS;
+    }
+    if (any)
         value_put(root, "fingerprint", doctor->opts->all ? "Fingerprint" : "Target",
                   doctor->fingerprint);
     else
