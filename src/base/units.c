@@ -117,6 +117,17 @@ static void format_ns(double value, char *text, size_t size)
         scaled(value / 1e9, "s", text, size);
 }
 
+/* Sample rates stay as they were asked for; clocks of CPUs are read in GHz. */
+static void format_hz(double value, char *text, size_t size)
+{
+    if (value >= 1e9)
+        scaled(value / 1e9, "GHz", text, size);
+    else if (value >= 1e6)
+        scaled(value / 1e6, "MHz", text, size);
+    else
+        scaled(value, "Hz", text, size);
+}
+
 static void format_count(double value, char *text, size_t size)
 {
     char digits[32];
@@ -152,7 +163,7 @@ const char *units_format(double value, enum unit unit, char *text, size_t size)
         snprintf(text, size, "%.1f%%", value);
         break;
     case UNIT_HZ:
-        scaled(value, "Hz", text, size);
+        format_hz(value, text, size);
         break;
     case UNIT_NONE:
         snprintf(text, size, "%.6g", value);
