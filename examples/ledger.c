@@ -15,8 +15,8 @@ enum {
     ORDERS = 12000,
     PAYLOAD_BYTES = 1500,
     NOTE_WORDS = 150,
-    ORDERS_PER_RATE = 3,     /* a new currency is looked up this often */
-    ORDERS_PER_JOURNAL = 20, /* one in so many is settled and journalled */
+    ORDERS_PER_RATE = 3,      /* a new currency is looked up this often */
+    ORDERS_PER_JOURNAL = 100, /* one in so many is settled and journalled */
     RATE_LINE_BYTES = 96,
 };
 

@@ -4,7 +4,11 @@
  * them with a table of rates, adds them up per account in four threads and
  * keeps a journal. Each step that can be done badly is a function of this
  * header: ledger_slow.c does them as programs in the wild often do,
- * ledger_fixed.c as they should be. Both print the same result. */
+ * ledger_fixed.c as they should be. Both print the same result.
+ *
+ * The slow one takes about a second. Rough shares, on a disk that syncs in 2 ms:
+ * decoding 30%, churn 20%, rates 15%, convoy 15%, journal 20%; a slower disk
+ * makes the journal's larger. */
 #pragma once
 
 #include <stddef.h>

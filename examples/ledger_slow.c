@@ -66,7 +66,7 @@ void totals_add(unsigned worker, const struct order *order)
     char text[256];
     uint64_t cents = 0;
     pthread_mutex_lock(&totals_lock);
-    for (int copy = 0; copy < 30; copy++)
+    for (int copy = 0; copy < 45; copy++)
         cents = statement_line(order, text, sizeof(text));
     totals_all[order->account] += cents;
     pthread_mutex_unlock(&totals_lock);
