@@ -11,10 +11,15 @@
 static struct render_opts opts_for(FILE *out)
 {
     struct render_opts opts = {0};
+    /* In a pipe nothing wraps, unless somebody says how wide the reader is. */
+    const char *columns = getenv("COLUMNS");
+    uint64_t width = 0;
+    if (columns && str_to_u64(str_from(columns), 10, &width) == 0 && width <= 1000)
+        opts.width = (unsigned)width;
     if (!isatty(fileno(out)))
         return opts;
     struct winsize size = {0};
-    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0)
+    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         opts.width = size.ws_col;
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");

@@ -4,11 +4,11 @@
 static const struct column columns[] = {
     {"collector", "collector", SHOW_ALWAYS, false, false},
     {"about", "about", SHOW_MACHINE, false, false},
+    {"status", "in this version", SHOW_ALWAYS, false, false},
     {"tier", "tier", SHOW_ALWAYS, false, false},
     {"gives", "gives", SHOW_ALWAYS, false, true},
     {"why_not_higher", "why not higher", SHOW_ALWAYS, false, true},
     {"remedy", "remedy", SHOW_ALWAYS, false, true},
-    {"status", "status", SHOW_ALWAYS, false, true},
 };
 
 const char *tier_name(enum tier tier)
@@ -36,13 +36,12 @@ struct value collectors_table(struct arena *arena)
             break;
         row->cells[0] = value_text(collectors[i]->name);
         row->cells[1] = value_text(collectors[i]->summary);
-        row->cells[2] = value_tone(value_text(tier_name(probe.tier)), tier_tone(probe.tier));
-        row->cells[3] = value_text(probe.gives);
-        row->cells[4] = value_text(probe.not_higher ? probe.not_higher : "");
-        row->cells[5] = value_text(probe.remedy ? probe.remedy : "");
-        row->cells[6] = collectors[i]->built
-                            ? value_text("ready")
-                            : value_tone(value_text("not in this version yet"), TONE_DIM);
+        row->cells[2] = collectors[i]->built ? value_text("ready")
+                                             : value_tone(value_text("not yet"), TONE_DIM);
+        row->cells[3] = value_tone(value_text(tier_name(probe.tier)), tier_tone(probe.tier));
+        row->cells[4] = value_text(probe.gives);
+        row->cells[5] = value_text(probe.not_higher ? probe.not_higher : "");
+        row->cells[6] = value_text(probe.remedy ? probe.remedy : "");
     }
     return table;
 }

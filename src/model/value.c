@@ -147,6 +147,16 @@ struct table_row *table_add(struct value *value)
     return row;
 }
 
+bool table_shows(const struct table *table, size_t column)
+{
+    if (table->columns[column].show != SHOW_ALWAYS)
+        return false;
+    for (const struct table_row *row = table->first; row; row = row->next)
+        if (row->cells[column].kind != VALUE_TEXT || row->cells[column].text.len > 0)
+            return true;
+    return false;
+}
+
 static const struct value *get(const struct value *map, struct str key)
 {
     if (!map || map->kind != VALUE_MAP || !map->items)

@@ -118,6 +118,9 @@ struct value *value_append(struct value *list, struct value child);
 /* Appends a row of NA cells ("not set") to be filled; NULL when out of memory. */
 struct table_row *table_add(struct value *value);
 
+/* Shown to people: not machine-only, and not blank in every row. */
+bool table_shows(const struct table *table, size_t column);
+
 /* NULL when there is no such key, or `map` is no map. */
 const struct value *value_get(const struct value *map, const char *key);
 /* The same for a path such as "cpu.model". */

@@ -33,19 +33,19 @@ static void draw_table(const struct table *table, FILE *out)
         return;
     }
     for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].show == SHOW_ALWAYS) {
+        if (table_shows(table, i)) {
             fputs("| ", out);
             put(out, str_from(table->columns[i].title)); /* a query's titles are data too */
             fputc(' ', out);
         }
     fputs("|\n", out);
     for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].show == SHOW_ALWAYS)
+        if (table_shows(table, i))
             fputs(table->columns[i].right ? "|---:" : "|---", out);
     fputs("|\n", out);
     for (const struct table_row *row = table->first; row; row = row->next) {
         for (size_t i = 0; i < table->column_count; i++) {
-            if (table->columns[i].show != SHOW_ALWAYS)
+            if (!table_shows(table, i))
                 continue;
             fputs("| ", out);
             put_value(out, &row->cells[i]);

@@ -94,7 +94,7 @@ static void measure(const struct table *table, size_t *widths)
     char buffer[600];
     for (size_t i = 0; i < table->column_count; i++) {
         widths[i] = 0;
-        if (table->columns[i].show != SHOW_ALWAYS)
+        if (!table_shows(table, i))
             continue;
         widths[i] = MAX(text_width(str_from(table->columns[i].title)), (size_t)1);
         for (const struct table_row *row = table->first; row; row = row->next)
