@@ -277,7 +277,7 @@ void check_cpu_limit(const struct check_input *input, struct check_result *ret)
     struct cpu_limit limit;
     if (!limit_tightest(input, &limit))
         return check_na(ret, "the cgroup of the target cannot be read");
-    if (isnan(limit.cpus))
+    if (!limit.folder || isnan(limit.cpus))
         return check_ok(ret, "no limit in its cgroup or those above");
     const char *detail = arena_printf(
         arena, "limited to %.2f CPUs, throttled in %" PRIu64 " of %" PRIu64 " periods", limit.cpus,

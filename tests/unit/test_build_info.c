@@ -182,16 +182,25 @@ static void frame_rules_are_read_on_x86_64(void **state)
 
 static void frame_records_are_read_on_aarch64(void **state)
 {
-    static const unsigned char streams[3][16] = {
+    static const unsigned char streams[4][16] = {
         {0x41, 0x0e, 32, 0x9d, 4, 0x9e, 3}, /* stp x29, x30: side by side */
         {0x41, 0x0e, 32, 0x9e, 4, 0x93, 3}, /* x30 and x19: no record */
         {0x41, 0x0c, 29, 16},               /* base is x29, as clang writes it */
+        {0x41, 0x0e, 32},                   /* a leaf with locals: says nothing */
     };
     struct build_cfi cfi;
-    frames_read(*state, EM_AARCH64, streams, 3, &cfi);
+    frames_read(*state, EM_AARCH64, streams, 4, &cfi);
     assert_int_equal(cfi.frames_read, 3);
     assert_int_equal(cfi.frames_kept, 2);
-    assert_true(cfi.code_covered > 0.74 && cfi.code_covered < 0.76);
+}
+
+static void code_without_rows_is_not_covered(void **state)
+{
+    static const unsigned char streams[1][16] = {{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6}};
+    struct build_cfi cfi;
+    frames_read(*state, EM_X86_64, streams, 1, &cfi);
+    assert_true(cfi.code_covered > 0.24 && cfi.code_covered < 0.26);
+    assert_int_equal(cfi.uncovered_bytes, 0x300);
 }
 
 static void an_unknown_machine_is_not_guessed_at(void **state)
@@ -343,6 +352,7 @@ int main(void)
         cmocka_unit_test(go_settings_are_found_by_their_key),
         cmocka_unit_test(frame_rules_are_read_on_x86_64),
         cmocka_unit_test(frame_records_are_read_on_aarch64),
+        cmocka_unit_test(code_without_rows_is_not_covered),
         cmocka_unit_test(an_unknown_machine_is_not_guessed_at),
         cmocka_unit_test(a_debug_file_is_found_by_build_id_and_proved),
         cmocka_unit_test(what_is_not_known_is_not_available_with_a_reason),
