@@ -346,10 +346,9 @@ def group_rust(t):
     t.case("rustc without -g: the library's debug information is not the program's",
            "rustc -O ../main.rs -o out", **base | dict(debug_info=False, optimization=NA))
     t.case("rustc -C lto -O", "rustc -g -C lto=fat -O ../main.rs -o out",
-           **base | dict(optimized=True, debug_info=True))
-    t.case("rustc frame pointers",
-           "rustc -g -O -C force-frame-pointers=yes --crate-type=cdylib ../main.rs -o out || "
-           "rustc -g -O -C force-frame-pointers=yes ../main.rs -o out",
+           **base | dict(optimized=True, debug_info=True, lto=True))
+    t.case("rustc without LTO", "rustc -g -O ../main.rs -o out", **base | dict(lto=NA))
+    t.case("rustc frame pointers", "rustc -g -O -C force-frame-pointers=yes ../main.rs -o out",
            language="Rust", frame_pointer_pct=Between(1, 100))
     t.case("rustc stripped", "rustc -O ../main.rs -o out; strip out",
            language="Rust", stripped=True, symbols=False, optimization=NA)
@@ -404,13 +403,13 @@ def group_split(t):
 
 
 def group_system(t):
-    """What the distribution ships: optimized, stripped, without frame pointers."""
+    """What the distribution ships: stripped, and in Debian without frame pointers."""
+    debian = "ID=debian" in pathlib.Path("/etc/os-release").read_text().split("\n")
+    frames = dict(frame_pointers=False) if debian else {}
     for name in ["/bin/true", "/bin/bash", "/usr/bin/python3", "/usr/bin/git"]:
         if os.path.exists(name):
-            t.case(f"system {name}", f"cp {name} out", frame_pointers=NA if "ubuntu" in
-                   pathlib.Path("/etc/os-release").read_text().lower() else False,
-                   unwind_tables=True, symbols=False, stripped=True, sanitizers="none",
-                   instrumented="no")
+            t.case(f"system {name}", f"cp {name} out", **frames, unwind_tables=True, symbols=False,
+                   stripped=True, sanitizers="none", instrumented="no")
 
 
 def big_files():

@@ -256,6 +256,21 @@ static void a_debug_file_is_found_by_build_id_and_proved(void **state)
     (void)state;
 }
 
+static void work_stops_at_the_deadline_and_says_so(void **state)
+{
+    (void)state;
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct build_elf file = {0};
+    struct why why = {0};
+    struct build_dwarf dwarf;
+    if (build_elf_open(&arena, "/proc/self/exe", 1, &file, &why) < 0)
+        fail_msg("%s", why.what);
+    assert_true(build_dwarf_read(&file, &dwarf));
+    assert_non_null(dwarf.partial);
+    assert_true(file.late);
+    build_elf_close(&file);
+}
+
 static void what_is_not_known_is_not_available_with_a_reason(void **state)
 {
     (void)state;
@@ -355,6 +370,7 @@ int main(void)
         cmocka_unit_test(code_without_rows_is_not_covered),
         cmocka_unit_test(an_unknown_machine_is_not_guessed_at),
         cmocka_unit_test(a_debug_file_is_found_by_build_id_and_proved),
+        cmocka_unit_test(work_stops_at_the_deadline_and_says_so),
         cmocka_unit_test(what_is_not_known_is_not_available_with_a_reason),
         cmocka_unit_test(outputs_stay_untouched_when_reading_fails),
     };
