@@ -274,7 +274,8 @@ static void rules_read(struct frame_rules *rules, struct bytes bytes)
 }
 
 /* A function that builds no frame at all (a leaf, a thunk) says nothing of the
- * build: even with -fno-omit-frame-pointer some compilers leave it out there. */
+ * build: even with -fno-omit-frame-pointer some compilers leave it out there. On
+ * aarch64 that is one which does not save the return address, even if it moves sp. */
 static void frame_count(struct cfi_walk *walk, const struct fde *fde, struct build_cfi *ret)
 {
     Dwarf_Off next;
@@ -287,7 +288,7 @@ static void frame_count(struct cfi_walk *walk, const struct fde *fde, struct bui
     bool arm = walk->file->header.e_machine == EM_AARCH64;
     struct frame_rules rules = {.fp = arm ? 29 : 6, .ra = arm ? 30 : 16};
     rules_read(&rules, instructions);
-    if (!rules.moves)
+    if (!rules.moves || (arm && rules.ra_saved == 0 && !rules.based_on_fp))
         return;
     ret->frames_read++;
     /* Saved side by side is the frame record that a walk along x29 follows. */

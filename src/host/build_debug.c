@@ -113,7 +113,7 @@ static bool by_build_id(struct build_elf *file, const char *folder, const char *
 static bool by_link_at(struct build_elf *file, const char *path, uint32_t want,
                        const char *build_id, struct build_debug_file *ret)
 {
-    uint32_t crc;
+    uint32_t crc = 0;
     const char *problem;
     if (access(path, F_OK) != 0)
         return false;

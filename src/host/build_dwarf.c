@@ -164,7 +164,7 @@ struct compile_unit {
 struct dwarf_walk {
     struct build_elf *file;
     struct build_dwarf *ret;
-    struct map_u64 abbreviations; /* offset → LLVM units that use it */
+    struct map_u64 abbreviations; /* offset → who uses it, see unit_module() */
     uint64_t dies;
     uint64_t typed; /* parameters and base types seen: more than line tables */
 };
@@ -324,6 +324,23 @@ static void unit_flags(struct dwarf_walk *walk, const struct compile_unit *unit)
     build_tally_add(&ret->levels, level ? level : "", unit->bytes);
 }
 
+/* LLVM writes one abbreviation table a module: units that share one were merged into
+ * it before code was made. A prebuilt library's own units may share, too, which says
+ * nothing of the program; one of the program's must be among them. */
+static void unit_module(struct dwarf_walk *walk, const struct compile_unit *unit, bool own)
+{
+    enum { OWN = 1, SHARED = 2 };
+    bool fresh;
+    if (!unit->is_llvm || unit->is_split)
+        return;
+    uint64_t *seen = map_u64_at(&walk->abbreviations, unit->abbreviations, &fresh);
+    if (!seen)
+        return;
+    *seen |= (own ? OWN : 0) | (fresh ? 0 : SHARED);
+    if (*seen == (OWN | SHARED))
+        walk->ret->llvm_shared = true;
+}
+
 static void unit_count(struct dwarf_walk *walk, struct compile_unit *unit)
 {
     struct build_dwarf *ret = walk->ret;
@@ -331,24 +348,20 @@ static void unit_count(struct dwarf_walk *walk, struct compile_unit *unit)
     ret->code_bytes += unit->bytes;
     if (unit_is_assembler(unit))
         return;
-    if (unit_is_runtime(unit)) {
+    bool runtime = unit_is_runtime(unit);
+    unit_module(walk, unit, !runtime);
+    if (runtime) {
         ret->runtime_units++;
         return;
     }
     ret->own_units++;
+    ret->llvm_units += unit->is_llvm;
     const char *language = language_name(unit->language);
     if (language)
         build_tally_add(&ret->languages, language, unit->bytes);
     if (*unit->producer)
         build_tally_add(&ret->compilers, compiler_name(arena, unit->producer), unit->bytes);
     unit_flags(walk, unit);
-    if (unit->is_llvm && !unit->is_split) {
-        bool fresh;
-        uint64_t *users = map_u64_at(&walk->abbreviations, unit->abbreviations, &fresh);
-        ret->llvm_units++;
-        if (users && ++*users > 1)
-            ret->llvm_shared = true;
-    }
     /* Where switches are recorded, a look at a few functions is enough. */
     bool recorded = strstr(unit->producer, " -") != NULL;
     if (walk->dies < DIES_MAX && !(recorded && walk->typed > 0))

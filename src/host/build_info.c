@@ -306,13 +306,12 @@ static void debug_info_fill(const struct findings *found, struct build_info *inf
                                                           : "in the binary";
     if (dwarf->versions.len > 0)
         info->dwarf_version = (unsigned)(dwarf->versions.rows[0].name[0] - '0');
-    if (found->debug_file.path)
-        info->split_debug = fact(BUILD_YES, found->debug_file.because);
-    else if (dwarf->split_units > 0)
+    bool linked = found->debug_file.path || found->debug_file.linked;
+    if (dwarf->split_units > 0)
         info->split_debug = fact(BUILD_YES, arena_printf(found->arena,
                                                          "%u skeleton units, %u .dwo files missing",
                                                          dwarf->split_units, dwarf->dwo_missing));
-    else if (found->debug_file.linked)
+    else if (linked)
         info->split_debug = fact(BUILD_YES, found->debug_file.because);
     else
         info->split_debug = fact(BUILD_NO, found->has_dwarf ? "it is in the binary"

@@ -99,7 +99,7 @@ static void list_add(struct arena *arena, const char **list, const char *name)
     while (rest.len > 0)
         if (str_is(str_trim(str_cut(&rest, ',')), name))
             return;
-    *list = **list ? arena_printf(arena, "%s, %s", *list, name) : name;
+    *list = *list && **list ? arena_printf(arena, "%s, %s", *list, name) : name;
 }
 
 static void mark_found(struct mark_state *state, enum mark_group group, const char *name,
