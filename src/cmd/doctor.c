@@ -25,8 +25,8 @@ static const struct opt doctor_options[] = {
     {"for", 0, OPT_FILE, offsetof(struct doctor_opts, target), "BINARY|PID",
      "look also at how this program was built, or at this process", NULL, NULL, false},
     {"strict", 0, OPT_FLAG, offsetof(struct doctor_opts, strict), NULL,
-     "exit 1 if a check failed (with --diff: if the results are not comparable)", NULL, NULL,
-     false},
+     "exit 1 if a check failed (with --diff: 1 if not comparable, 3 if it cannot be told)", NULL,
+     NULL, false},
     {"diff", 0, OPT_FLAG, offsetof(struct doctor_opts, diff), NULL,
      "name the fields that make two results incomparable: takes two JSON files", NULL, NULL, false},
     {"all", 0, OPT_FLAG, offsetof(struct doctor_opts, all), NULL,
@@ -265,36 +265,56 @@ static int doctor_draw(const struct cmd_call *call, const struct doctor *doctor,
     return cmd_render(call, &doctor->opts->output, &report, why);
 }
 
+static size_t rows_with(const struct value *table, const char *verdict)
+{
+    size_t count = 0;
+    for (const struct table_row *row = rows_of(table); row; row = row->next)
+        count += str_is(cell_text(table, row, "verdict"), verdict);
+    return count;
+}
+
+/* Yes, no, or why it cannot be told. */
+static const char *diff_verdict(struct arena *arena, const struct value *table,
+                                unsigned incomparable, struct value *ret_comparable)
+{
+    size_t unknown = rows_with(table, "unknown"), caution = rows_with(table, "caution");
+    *ret_comparable = value_bool(incomparable == 0);
+    if (incomparable > 0)
+        return arena_printf(arena, "not comparable: %u %s", incomparable,
+                            incomparable == 1 ? "field forbids it" : "fields forbid it");
+    if (unknown > 0) {
+        const char *reason = arena_printf(arena, "%zu %s must match, known in one file only",
+                                          unknown, unknown == 1 ? "field that" : "fields that");
+        *ret_comparable = value_na(reason);
+        return arena_printf(arena, "cannot be told: %s", reason);
+    }
+    return caution > 0 ? arena_printf(arena, "comparable, with caution: %zu %s", caution,
+                                      caution == 1 ? "field differs" : "fields differ")
+                       : "comparable";
+}
+
 static int diff_run(const struct cmd_call *call, struct arena *arena, struct why *why)
 {
     const struct doctor_opts *opts = call->opts;
     if (call->argc != 2)
         return why_set(why, WHY_USAGE, EINVAL, "whyslow doctor --diff A.json B.json",
                        "--diff needs two JSON files, not %d", call->argc);
-    struct value table;
+    struct value table, comparable;
     unsigned incomparable;
     int r = fingerprint_diff(arena, call->argv[0], call->argv[1], &table, &incomparable, why);
     if (r < 0)
         return r;
     struct value root = value_map(arena);
-    size_t others = table.table->row_count - incomparable;
-    const char *verdict = incomparable > 0
-                              ? arena_printf(arena, "not comparable: %u %s", incomparable,
-                                             incomparable == 1 ? "field forbids it"
-                                                               : "fields forbid it")
-                          : others > 0
-                              ? arena_printf(arena, "comparable with caution: %zu %s", others,
-                                             others == 1 ? "field differs or is unknown"
-                                                         : "fields differ or are unknown")
-                              : "comparable";
+    const char *verdict = diff_verdict(arena, &table, incomparable, &comparable);
+    bool open = comparable.kind == VALUE_NA;
     value_put(&root, "a", "a", value_text(call->argv[0]));
     value_put(&root, "b", "b", value_text(call->argv[1]));
-    value_put_machine(&root, "comparable", value_bool(incomparable == 0));
+    value_put_machine(&root, "comparable", comparable);
     value_put_machine(&root, "incomparable", value_uint(incomparable, UNIT_NONE));
     value_put(&root, "verdict", "verdict",
-              value_tone(value_text(verdict), incomparable ? TONE_BAD
-                                              : others     ? TONE_WARN
-                                                           : TONE_GOOD));
+              value_tone(value_text(verdict), incomparable              ? TONE_BAD
+                                              : open || rows_of(&table) ? TONE_WARN
+                                                                        : TONE_GOOD));
     value_put(&root, "differences", "Differences", table);
     if (arena_failed(arena))
         return why_nomem(why);
@@ -302,7 +322,10 @@ static int diff_run(const struct cmd_call *call, struct arena *arena, struct why
     r = cmd_render(call, &opts->output, &report, why);
     if (r < 0)
         return r;
-    return opts->strict && incomparable > 0 ? EXIT_REGRESSION : EXIT_DONE;
+    return !opts->strict  ? EXIT_DONE
+           : incomparable ? EXIT_REGRESSION
+           : open         ? EXIT_INCONCLUSIVE
+                          : EXIT_DONE;
 }
 
 static int root_check(const char *root, struct why *why)
@@ -370,7 +393,7 @@ const struct command cmd_doctor = {
         "on PATH; a number is a process.\n\n"
         "--diff compares the fingerprints in two JSON files (of doctor, or any with a "
         "'fingerprint' member): 'incomparable' fields forbid a comparison, 'caution' fields may "
-        "explain a difference, 'unknown' fields are known on one side only.",
+        "explain a difference, 'unknown' fields would forbid it but are known in one file only.",
     .options = doctor_options,
     .options_size = sizeof(struct doctor_opts),
     .stop = OPT_MIXED,

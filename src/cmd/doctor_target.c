@@ -18,24 +18,23 @@ static bool same_file(const char *a, const char *b)
 /* The nicest name under which the very file that runs can be opened: its own path, the path
  * through the process's root (another mount namespace), or, when it was deleted or
  * replaced since, the kernel's link. */
-static int find_by_pid(struct arena *arena, uint64_t pid, struct doctor_target *ret,
-                       struct why *why)
+static int find_by_pid(struct arena *arena, const char *text, uint64_t pid,
+                       struct doctor_target *ret, struct why *why)
 {
     const char *folder = arena_printf(arena, "/proc/%llu", (unsigned long long)pid);
     if (pid == 0 || pid > INT_MAX || access(folder, F_OK) < 0)
         return why_set(why, WHY_USAGE, ESRCH,
                        "'ps -e' lists the processes; a file whose name is a number is './123'",
-                       "there is no process %llu", (unsigned long long)pid);
+                       "there is no process %s", text);
     const char *link = arena_printf(arena, "%s/exe", folder);
     char target[PATH_MAX];
     ssize_t len = readlink(link, target, sizeof(target) - 1);
     if (len < 0 && errno == ENOENT)
         return why_set(why, WHY_USAGE, ENOENT, "name a process of user space",
-                       "process %llu has no program: it is a kernel thread or has ended",
-                       (unsigned long long)pid);
+                       "process %s has no program: it is a kernel thread or has ended", text);
     if (len < 0)
         return why_errno(why, errno, "run it as the owner of the process, or with sudo",
-                         "cannot see which program process %llu runs", (unsigned long long)pid);
+                         "cannot see which program process %s runs", text);
     target[len] = '\0';
     const char *inside = arena_printf(arena, "%s/root%s", folder, target);
     *ret = (struct doctor_target){.pid = (int)pid, .path = link};
@@ -79,7 +78,7 @@ int doctor_target_find(struct arena *arena, const char *text, struct doctor_targ
     uint64_t pid;
     int r = str_to_u64(str_from(text), 10, &pid);
     if (r != -EINVAL)
-        return find_by_pid(arena, r == 0 ? pid : UINT64_MAX, ret, why);
+        return find_by_pid(arena, text, r == 0 ? pid : UINT64_MAX, ret, why);
     if (!strchr(text, '/'))
         return find_on_path(arena, text, ret, why);
     struct stat st;

@@ -151,6 +151,7 @@ static int denied(const struct tune *tune, const struct knob_changes *changes, c
                   struct why *why)
 {
     struct arena *arena = tune->arena;
+    bool apply_now = strcmp(action, "apply") == 0;
     struct value root = root_make(tune, action), typed = value_list(arena),
                  undo = value_list(arena);
     for (size_t i = 0; i < changes->items.len; i++) {
@@ -159,21 +160,22 @@ static int denied(const struct tune *tune, const struct knob_changes *changes, c
                     change->result == KNOB_LEFT_ALONE;
         if (done)
             continue;
-        command_add(&typed, knob_command(arena, for_every_cpu(arena, change->path), change->to));
+        /* Wanted values are the same on every CPU, old ones need not be. */
+        const char *path = apply_now ? for_every_cpu(arena, change->path) : change->path;
+        command_add(&typed, knob_command(arena, path, change->to));
         if (!change->action)
             command_add(&undo, knob_command(arena, change->path, change->now));
     }
-    bool apply = strcmp(action, "apply") == 0;
     value_put(&root, "verdict", "verdict",
-              value_tone(value_text(apply ? "not permitted: nothing was changed"
-                                          : "not permitted: not everything was restored"),
+              value_tone(value_text(apply_now ? "not permitted: nothing was changed"
+                                              : "not permitted: not everything was restored"),
                          TONE_BAD));
     value_put(&root, "try", "try",
-              value_text(apply ? "sudo whyslow tune apply  (remembers the old values)"
-                               : "sudo whyslow tune revert"));
+              value_text(apply_now ? "sudo whyslow tune apply  (remembers the old values)"
+                                   : "sudo whyslow tune revert"));
     value_put(&root, "changes", "Changes", changes_table(tune, changes, false));
     value_put(&root, "commands", "Or type", typed);
-    if (apply)
+    if (apply_now)
         value_put(&root, "undo", "To undo it later", undo);
     int r = draw(tune, &root, why);
     return r < 0 ? r : EXIT_DENIED;

@@ -22,9 +22,10 @@ struct fingerprint_input {
  * cache, run. Every field is there; one that cannot be known says why. */
 struct value fingerprint_read(const struct fingerprint_input *input);
 
-/* A table with field, a, b, effect for every field in which the fingerprints of
- * two JSON files differ (each a fingerprint, or any JSON with a "fingerprint"
- * member). *ret_incomparable counts those that forbid a comparison. */
+/* A table with field, verdict ("incomparable", "unknown", "caution"), a, b, effect for every field
+ * in which the fingerprints of two JSON files differ (each a fingerprint, or any JSON with a
+ * "fingerprint" member). *ret_incomparable counts those that forbid a comparison; "unknown" are
+ * those that would forbid it, but are known in one file only. */
 MUST_USE int fingerprint_diff(struct arena *arena, const char *path_a, const char *path_b,
                               struct value *ret, unsigned *ret_incomparable, struct why *why);
 

@@ -129,9 +129,11 @@ static void compare(struct arena *arena, const struct fp_field *field, const jso
     if (!row)
         return;
     row->cells[0] = value_text(arena_printf(arena, "%s.%s", field->group, field->key));
-    row->cells[1] = forbids   ? value_tone(value_text("incomparable"), TONE_BAD)
-                    : unknown ? value_tone(value_text("unknown"), TONE_WARN)
-                              : value_tone(value_text("caution"), TONE_WARN);
+    /* A field that must match and is known on one side only leaves the question open. */
+    bool open = unknown && field->class == FP_MUST;
+    row->cells[1] = forbids ? value_tone(value_text("incomparable"), TONE_BAD)
+                    : open  ? value_tone(value_text("unknown"), TONE_WARN)
+                            : value_tone(value_text("caution"), TONE_WARN);
     row->cells[2] = cell(arena, field, a);
     row->cells[3] = cell(arena, field, b);
     row->cells[4] = value_text(

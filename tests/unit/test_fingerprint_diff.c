@@ -97,7 +97,8 @@ static void what_one_side_does_not_know_is_unknown_and_not_equal(void **state)
 {
     struct world *world = *state;
     assert_int_equal(
-        diff(world, FP("\"governor\": \"n/a: no cpufreq\", \"turbo\": \"n/a: x\"", ""),
+        diff(world,
+             FP("\"governor\": \"n/a: no cpufreq\", \"turbo\": \"n/a: x\", \"vendor\": \"V\"", ""),
              FP("\"governor\": \"performance\", \"turbo\": \"n/a: y\", \"smt\": \"on\"", "")),
         0);
     assert_int_equal(world->incomparable, 0);
@@ -105,6 +106,7 @@ static void what_one_side_does_not_know_is_unknown_and_not_equal(void **state)
     assert_true(cell_is(row_of(world, "cpu.smt"), 1, "unknown"));
     assert_int_equal(row_of(world, "cpu.smt")->cells[2].kind, VALUE_NA);
     assert_null(row_of(world, "cpu.turbo"));
+    assert_true(cell_is(row_of(world, "cpu.vendor"), 1, "caution"));
 }
 
 static void memory_may_wobble_by_five_percent(void **state)

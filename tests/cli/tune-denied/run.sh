@@ -1,0 +1,15 @@
+# Without the permission: the exact commands, status 4, nothing changed.
+place=$(mktemp -d) && chmod 755 "$place" && cp -L "$(command -v whyslow)" "$place/whyslow"
+cp -a "$SRC/tests/captures/laptop-intel" "$place/root"
+nobody() { (cd "$place" && setpriv --reuid=65534 --regid=65534 --clear-groups ./whyslow "$@"); }
+chmod -R a+rX "$place/root"
+nobody tune apply governor turbo aslr thp drop_caches --root root; echo "apply: $?"
+nobody tune apply --yes swappiness --root root --json; echo "json: $?"
+nobody tune revert --root root; echo "nothing to revert: $?"
+whyslow tune apply --yes swappiness turbo --root "$place/root" > /dev/null; echo "as root: $?"
+nobody tune revert --root root; echo "revert: $?"
+cat "$place/root/proc/sys/vm/swappiness"
+whyslow tune revert --root "$place/root"; echo "revert as root: $?"
+rm -rf "$place/root/var"
+diff -r --no-dereference "$place/root" "$SRC/tests/captures/laptop-intel" && echo "as it was"
+rm -rf "$place"
