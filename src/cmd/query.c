@@ -235,8 +235,8 @@ static int read_rows(struct query *query, sqlite3_stmt *stmt, struct value *ret_
         return why_nomem(why);
     table.table->empty = "no rows";
     bool truncated = false;
-    int rc;
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && !truncated) {
+    int rc = SQLITE_ROW;
+    while (!truncated && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         truncated = query->limit != 0 && table.table->row_count >= query->limit;
         struct table_row *row = truncated ? NULL : table_add(&table);
         for (int i = 0; row && i < count; i++)
@@ -267,7 +267,7 @@ static int query_sql(struct query *query, const char *sql, struct value *root, s
     sqlite3_set_authorizer(db, guard_decide, &query->guard);
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
     struct value table;
-    bool truncated;
+    bool truncated = false;
     int r = prepare_one(db, sql, &query->guard, &stmt, why);
     if (r == 0)
         r = read_rows(query, stmt, &table, &truncated, why);
