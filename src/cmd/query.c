@@ -80,7 +80,7 @@ static int guard_decide(void *context, int action, const char *a, const char *b,
         break;
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
-        refused = "ATTACH and DETACH";
+        refused = "ATTACH or DETACH";
         break;
     case SQLITE_TRANSACTION:
     case SQLITE_SAVEPOINT:
