@@ -27,7 +27,8 @@ uint64_t hash_bytes(const void *data, size_t len)
         len -= 8;
     }
     uint64_t tail = 0;
-    memcpy(&tail, bytes, len);
+    if (len > 0) /* empty text may have no address */
+        memcpy(&tail, bytes, len);
     return hash_u64(hash ^ tail);
 }
 

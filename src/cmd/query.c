@@ -80,7 +80,7 @@ static int guard_decide(void *context, int action, const char *a, const char *b,
         break;
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
-        refused = "ATTACH and DETACH";
+        refused = "ATTACH or DETACH";
         break;
     case SQLITE_TRANSACTION:
     case SQLITE_SAVEPOINT:
@@ -235,8 +235,8 @@ static int read_rows(struct query *query, sqlite3_stmt *stmt, struct value *ret_
         return why_nomem(why);
     table.table->empty = "no rows";
     bool truncated = false;
-    int rc;
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && !truncated) {
+    int rc = SQLITE_ROW;
+    while (!truncated && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         truncated = query->limit != 0 && table.table->row_count >= query->limit;
         struct table_row *row = truncated ? NULL : table_add(&table);
         for (int i = 0; row && i < count; i++)

@@ -7,7 +7,6 @@
 
 int db_errno(sqlite3 *db, int rc)
 {
-    int system = db ? sqlite3_system_errno(db) : 0;
     switch (rc & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:
@@ -20,8 +19,11 @@ int db_errno(sqlite3 *db, int rc)
     case SQLITE_IOERR:
         if (rc == SQLITE_IOERR_NOMEM)
             return ENOMEM;
-        /* A quota, a file size limit or a failing disk: the system knows which. */
-        return rc != SQLITE_IOERR_SHORT_READ && system != 0 ? system : EIO;
+        /* SQLite tells a full disk apart, but not a quota or a file size limit;
+         * nothing after the failed write sets errno to these. */
+        if (rc == SQLITE_IOERR_WRITE && (errno == EFBIG || errno == EDQUOT))
+            return errno;
+        return EIO;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return EBADMSG;
@@ -35,7 +37,7 @@ int db_errno(sqlite3 *db, int rc)
     case SQLITE_AUTH:
         return EACCES;
     case SQLITE_CANTOPEN:
-        return system != 0 ? system : EACCES;
+        return db && sqlite3_system_errno(db) != 0 ? sqlite3_system_errno(db) : EACCES;
     case SQLITE_TOOBIG:
         return EFBIG;
     default:

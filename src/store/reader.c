@@ -3,7 +3,6 @@
 
 #include "store/db.h"
 #include "store/reader_parts.h"
-#include "store/schema.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -49,7 +48,8 @@ static int refuse_newer(struct recording *recording, struct why *why)
 {
     return why_set(why, WHY_DENIED, EOPNOTSUPP, "read it with that whyslow, or install a newer one",
                    "'%s' has schema %u, written by whyslow %s; this whyslow reads schemas up to %u",
-                   recording->path, recording->schema, recording->writer_version, schema_version);
+                   recording->path, recording->schema, recording->writer_version,
+                   recording->version);
 }
 
 /* Our tables must be tables: a view in their place could do anything. */
@@ -156,10 +156,10 @@ static int load(struct recording *recording, struct why *why)
         return reader_damage(recording, why, "header: schema %lld", (long long)version);
     recording->schema = (unsigned)version;
     recording->writer_version = meta_text(recording, "writer", "of an unknown version");
-    if (recording->schema > schema_version)
+    if (recording->schema > recording->version)
         return refuse_newer(recording, why);
-    if (recording->schema < schema_version)
-        r = reader_migrate(&recording->db, recording->path, why);
+    if (recording->schema < recording->version)
+        r = reader_migrate(recording, why);
     if (r == 0)
         r = tables_check(recording, why);
     if (r == 0)
@@ -173,9 +173,17 @@ static int load(struct recording *recording, struct why *why)
 
 int recording_open(const char *path, struct recording **ret, struct why *why)
 {
+    return reader_open(path, schema_steps, schema_version, ret, why);
+}
+
+int reader_open(const char *path, const struct schema_step *steps, unsigned version,
+                struct recording **ret, struct why *why)
+{
     struct recording *recording = calloc(1, sizeof(*recording));
     if (!recording)
         return why_nomem(why);
+    recording->steps = steps;
+    recording->version = version;
     recording->path = strdup(path);
     int r = recording->path ? load(recording, why) : why_nomem(why);
     if (r < 0) {

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "store/db.h"
 #include "store/reader_parts.h"
-#include "store/schema.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -171,29 +170,29 @@ static int copy_content(sqlite3 *from, sqlite3 *to)
     return rc == SQLITE_DONE ? finish : rc;
 }
 
-int reader_migrate(sqlite3 **db, const char *path, struct why *why)
+int reader_migrate(struct recording *recording, struct why *why)
 {
     AUTO(db_close) sqlite3 *copy = NULL;
     /* The empty name is a private file that SQLite deletes at the end. */
     int rc = sqlite3_open_v2(
         "", &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK)
-        rc = copy_content(*db, copy);
+        rc = copy_content(recording->db, copy);
     if (rc == SQLITE_OK)
         rc = db_exec(copy, "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY");
     if (rc != SQLITE_OK) {
-        int r = db_why(copy, rc, "copy for migration", path, why);
+        int r = db_why(copy, rc, "copy for migration", recording->path, why);
         why_set_remedy(why, "set TMPDIR to a folder with more room");
         return r;
     }
-    int r = schema_migrate(copy, schema_steps, schema_version, why);
+    int r = schema_migrate(copy, recording->steps, recording->version, why);
     if (r < 0)
         return r;
     rc = harden(copy);
     if (rc != SQLITE_OK)
-        return db_why(copy, rc, "read", path, why);
-    db_close(db);
-    *db = copy;
+        return db_why(copy, rc, "read", recording->path, why);
+    db_close(&recording->db);
+    recording->db = copy;
     copy = NULL;
     return 0;
 }

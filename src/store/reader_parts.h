@@ -12,8 +12,11 @@
 #include "store/chunk.h"
 #include "store/identify.h"
 #include "store/reader.h"
+#include "store/schema.h"
 
 struct recording {
+    const struct schema_step *steps; /* to the schema this reader knows */
+    unsigned version;
     char *path;
     sqlite3 *db;
     unsigned schema;
@@ -28,9 +31,12 @@ struct recording {
 /* A read-only connection that has proved to work. */
 MUST_USE int reader_connect(const char *path, const struct identity *identity, sqlite3 **ret,
                             struct why *why);
-/* Puts the content of *db, brought to our schema, into a temporary database and
- * replaces *db by it. */
-MUST_USE int reader_migrate(sqlite3 **db, const char *path, struct why *why);
+/* Puts the content of recording->db, brought to our schema, into a temporary
+ * database and reads that one from now on. */
+MUST_USE int reader_migrate(struct recording *recording, struct why *why);
+/* recording_open() with steps of its own, so that tests can have a newer schema. */
+MUST_USE int reader_open(const char *path, const struct schema_step *steps, unsigned version,
+                         struct recording **ret, struct why *why);
 
 /* "damaged WHAT in 'PATH': …" */
 int reader_damage(const struct recording *recording, struct why *why, const char *fmt, ...)

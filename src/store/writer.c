@@ -380,6 +380,7 @@ int recording_writer_commit(struct recording_writer *writer)
     if (r < 0)
         return r;
     if (writer->in_transaction) {
+        errno = 0; /* db_errno() looks at it after a failed write */
         int rc = sqlite3_step(writer->sql[SQL_COMMIT]);
         int reset = sqlite3_reset(writer->sql[SQL_COMMIT]);
         if (rc != SQLITE_DONE)

@@ -52,6 +52,7 @@ void writer_unprepare(struct recording_writer *writer)
 
 static int run(sqlite3_stmt *stmt)
 {
+    errno = 0; /* db_errno() looks at it after a failed write */
     int rc = sqlite3_step(stmt);
     int reset = sqlite3_reset(stmt);
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : reset != SQLITE_OK ? reset : rc;

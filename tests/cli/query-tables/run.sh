@@ -1,0 +1,1 @@
+whyslow query "$SRC/tests/captures/schema-1.whyslow"

@@ -1,0 +1,365 @@
+#!/usr/bin/python3
+"""Things that go wrong with a recording on purpose, one test a name.
+
+    recording.py TEST --tool recording-tool --whyslow whyslow [--inject inject.so]
+
+The promise in every case: what was committed stays readable, whatever cannot be read is
+refused in words, and nothing crashes, hangs or ends with status 0 after a failure.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+TIMEOUT_S = 60
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+class Failed(Exception):
+    """A promise was broken."""
+
+
+def expect(truth, text):
+    if not truth:
+        raise Failed(text)
+
+
+def run(*command, **more):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          errors="replace", timeout=TIMEOUT_S, check=False, **more)
+
+
+def last_number(text, word):
+    numbers = [int(line.split()[1]) for line in text.splitlines()
+               if line.startswith(word + " ") and len(line.split()) == 2]
+    return numbers[-1] if numbers else 0
+
+
+def describe(done):
+    return f"status {done.returncode}, stdout {done.stdout[-300:]!r}, stderr {done.stderr[-600:]!r}"
+
+
+def expect_no_crash(done, what):
+    expect(0 <= done.returncode < 128, f"{what}: crashed: {describe(done)}")
+    expect("Sanitizer" not in done.stderr and "runtime error" not in done.stderr,
+           f"{what}: {describe(done)}")
+
+
+def expect_refused(done, what):
+    """A failure in words: a message, and a status that says so."""
+    expect_no_crash(done, what)
+    expect(done.returncode != 0, f"{what}: a failure must not look like success: {describe(done)}")
+    expect(len(done.stderr.strip()) > 10, f"{what}: no reason given: {describe(done)}")
+
+
+def expect_whole(tool, path, at_least, what):
+    """Our reader finds all that was committed; SQLite finds nothing wrong."""
+    done = run(tool, "check", path, at_least)
+    expect(done.returncode == 0, f"{what}: {describe(done)}")
+    # On a copy: this reader may write, and folds the log into the file.
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder) / "copy"
+        for suffix in ("", "-wal"):
+            if pathlib.Path(str(path) + suffix).exists():
+                shutil.copy(str(path) + suffix, str(copy) + suffix)
+        with sqlite3.connect(copy) as db:
+            answer = db.execute("PRAGMA integrity_check").fetchall()
+        expect(answer == [("ok",)], f"{what}: integrity_check says {answer[:3]}")
+    return last_number(done.stdout, "samples")
+
+
+def kill_loop(args, work):
+    """The writer is killed at random moments; everything announced is there."""
+    rng = random.Random(17)
+    kept = []
+    for round_number in range(60):
+        path = work / f"{round_number}.whyslow"
+        with open(work / "said", "wb") as said:
+            writer = subprocess.Popen([args.tool, "write", path, "100000000", "700"], stdout=said)
+            # Short and long lives: during creation, and after many checkpoints.
+            time.sleep(rng.choice((0.0005, 0.005, 0.03, 0.15)) * rng.random() * 2)
+            writer.send_signal(signal.SIGKILL)
+            writer.wait(TIMEOUT_S)
+        committed = last_number((work / "said").read_text(), "committed")
+        if not path.exists():
+            expect(committed == 0, f"round {round_number}: {committed} committed, but no file")
+            continue
+        samples = expect_whole(args.tool, path, committed, f"round {round_number}")
+        expect(committed <= samples, f"round {round_number}: {samples} of {committed}")
+        kept.append(samples)
+    print(f"60 kills: {len(kept)} files, up to {max(kept)} samples")
+    expect(max(kept) > 50000, "the writer never got far: the test shows nothing")
+    expect(len(kept) > 30, "most rounds were killed before the file was there")
+
+
+def nth(args, work, kind, sticky, command, after):
+    """Fails the 1st, 2nd, 3rd … call until a run sees no fault."""
+    mark = work / "mark"
+    at = 1
+    hits = 0
+    while True:
+        for leftover in work.glob("r.whyslow*"):
+            leftover.unlink()
+        mark.unlink(missing_ok=True)
+        env = {**os.environ, "LD_PRELOAD": str(args.inject), "FAULT_KIND": kind,
+               "FAULT_AT": str(at), "FAULT_MARK": str(mark)}
+        if sticky:
+            env["FAULT_STICKY"] = "1"
+        done = run(*command, env=env)
+        what = f"{kind} {at}{' and later' if sticky else ''}"
+        expect_no_crash(done, what)
+        if not mark.exists():
+            expect(done.returncode == 0, f"{what}: no fault, but {describe(done)}")
+            print(f"{kind}{' (sticky)' if sticky else ''}: {hits} faults survived")
+            expect(hits >= 1, f"{kind}: no fault was ever injected")
+            return
+        hits += 1
+        after(done, what)
+        # Every one of the first hundred, then in growing steps: thousands of
+        # allocations of the same kind fail in the same way.
+        at += 1 if at < 100 else max(1, at // 25)
+
+
+def nth_writer(args, work):
+    """Allocation, open, write and sync fail under the writer, each in its turn."""
+    path = work / "r.whyslow"
+
+    def after(done, what):
+        if done.returncode != 0:
+            expect_refused(done, what)
+        committed = last_number(done.stdout, "committed")
+        expect(committed == 0 or path.exists(), f"{what}: {committed} committed, but no file")
+        if path.exists():
+            expect_whole(args.tool, path, committed, what)
+        if "dropped" in done.stdout:
+            expect(last_number(done.stdout, "dropped") >= 100, f"{what}: loss not counted")
+        expect(not list(work.glob("*.new")), f"{what}: left a temporary file")
+
+    command = [args.tool, "write", path, "30000", "6000"]
+    for kind in ("malloc", "open", "write", "sync"):
+        for sticky in (False, True):
+            nth(args, work, kind, sticky, command, after)
+
+
+def nth_query(args, work):
+    """The same under `whyslow query`, which must answer in full or say why not."""
+    path = work / "good.whyslow"
+    expect(run(args.tool, "write", path, "20000", "5000").returncode == 0, "cannot write")
+    sql = ("SELECT s.name, stack_text(m.stack) AS stack, count(*) AS n, sum(m.weight) AS w FROM"
+           " sample m JOIN series s ON s.id = m.series GROUP BY 1, 2 ORDER BY 1, 2")
+    command = [args.whyslow, "query", path, sql, "--json"]
+    good = run(*command)
+    expect(good.returncode == 0 and '"rows"' in good.stdout, describe(good))
+
+    def after(done, what):
+        if done.returncode != 0:
+            expect_refused(done, what)
+        else:  # a fault that did not matter must not have changed the answer
+            expect(done.stdout == good.stdout, f"{what}: another answer: {describe(done)}")
+
+    for kind in ("malloc", "open"):
+        for sticky in (False, True):
+            nth(args, work, kind, sticky, command, after)
+
+
+def disk_full(args, work):
+    """A full disk and a file size limit: an error in words, committed data kept, loss counted."""
+    mount = work / "small"
+    mount.mkdir()
+    full = run("mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", mount)
+    if full.returncode == 0:
+        try:
+            path = mount / "r.whyslow"
+            done = run(args.tool, "write", path, "100000000", "3000")
+            expect_refused(done, "full disk")
+            expect("No space left on device" in done.stderr, describe(done))
+            expect(last_number(done.stdout, "dropped") >= 100, describe(done))
+            committed = last_number(done.stdout, "committed")
+            expect(committed > 0, "nothing was committed before the disk was full")
+            expect_whole(args.tool, path, committed, "full disk")
+            # No room even for an empty recording.
+            for leftover in mount.glob("r.whyslow*"):
+                leftover.unlink()
+            run("sh", "-c", f"head -c 390k /dev/zero > {mount}/ballast")
+            done = run(args.tool, "write", mount / "second.whyslow", "1000", "1000")
+            expect_refused(done, "no room to begin")
+            expect([p.name for p in mount.iterdir()] == ["ballast"], "a failed start left files")
+        finally:
+            run("umount", mount)
+    else:
+        print("SKIP: no permission to mount a small disk; the file size limit is tested")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600 * 1024, 600 * 1024))
+
+    path = work / "limited.whyslow"
+    done = run(args.tool, "write", path, "100000000", "3000", preexec_fn=limit)
+    expect_refused(done, "file size limit")
+    expect("File too large" in done.stderr or "No space" in done.stderr, describe(done))
+    expect_whole(args.tool, path, last_number(done.stdout, "committed"), "file size limit")
+
+
+def damage(args, work):
+    """Truncation at many lengths and flipped bytes: refused in words, or the right data."""
+    path = work / "good.whyslow"
+    expect(run(args.tool, "write", path, "20000", "5000").returncode == 0, "cannot write")
+    good = path.read_bytes()
+    whole = run(args.whyslow, "query", path, "SELECT count(*), sum(weight) FROM sample", "--json")
+    expect(whole.returncode == 0, describe(whole))
+    bad = work / "bad.whyslow"
+    rng = random.Random(4)
+    refused = 0
+
+    def look(what):
+        nonlocal refused
+        done = run(args.tool, "check", bad, 0)
+        expect_no_crash(done, what)
+        if done.returncode != 0:
+            expect_refused(done, what)
+            expect(done.returncode != 9 or "finished 0" in done.stdout or "flip" in what,
+                   f"{what}: {describe(done)}")
+            refused += 1
+        return done
+
+    lengths = {0, 1, 15, 16, 50, 99, 100, 101, 4095, 4096, 4097, len(good) - 1, len(good) - 4096}
+    lengths |= {rng.randrange(len(good)) for _ in range(args.rounds)}
+    for length in sorted(lengths):
+        bad.write_bytes(good[:length])
+        done = look(f"cut at {length}")
+        expect(done.returncode == 5, f"cut at {length}: {describe(done)}")
+    for number in range(args.rounds * 2):
+        at = rng.randrange(100) if number % 4 == 0 else rng.randrange(len(good))
+        flipped = bytearray(good)
+        flipped[at] ^= 1 << rng.randrange(8)
+        bad.write_bytes(flipped)
+        done = look(f"flip at {at}")
+        # Rows without a checksum (a total, a name) may be wrong; samples may not.
+        if done.returncode == 9:
+            expect("samples 20000" in done.stdout, f"flip at {at}: {describe(done)}")
+        if number % 5 == 0:
+            query = run(args.whyslow, "query", bad, "SELECT count(*), sum(weight) FROM sample",
+                        "--json")
+            expect_no_crash(query, f"query, flip at {at}")
+            expect(query.returncode != 0 or query.stdout.split('"columns"')[1] ==
+                   whole.stdout.split('"columns"')[1] or "series" in query.stderr,
+                   f"query, flip at {at}: {describe(query)}")
+    print(f"{len(lengths)} lengths and {args.rounds * 2} flips: {refused} refused")
+    expect(refused > len(lengths), "no flip was noticed")
+
+
+def cut_off(args, work):
+    """A recording without an end, read in a read-only folder and as another user."""
+    os.chmod(work, 0o755)
+    tools = work / "bin"
+    tools.mkdir()
+    for tool in (args.tool, args.whyslow):
+        shutil.copy(tool, tools)
+    tool = tools / pathlib.Path(args.tool).name
+    whyslow = tools / pathlib.Path(args.whyslow).name
+    folder = work / "folder"
+    folder.mkdir(mode=0o755)
+    path = folder / "r.whyslow"
+    expect(run(tool, "write", path, "20000", "5000", "abandon").returncode == 0, "cannot write")
+    expect((folder / "r.whyslow-wal").exists(), "the log is gone: the test shows nothing")
+    before = {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".whyslow-shm"}
+
+    def read_as_nobody(what):
+        done = run(*NOBODY, tool, "check", path, "20000")
+        expect(done.returncode == 0 and "finished 0" in done.stdout, f"{what}: {describe(done)}")
+        done = run(*NOBODY, whyslow, "query", path, "SELECT sum(count) AS n FROM total", "--json")
+        expect('"n": 20000' in done.stdout, f"{what}: {describe(done)}")
+        expect("was not finished" in done.stderr, f"{what}: {describe(done)}")
+
+    read_as_nobody("another user")
+    (folder / "r.whyslow-shm").unlink()
+    read_as_nobody("another user, no index file")
+    after = {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".whyslow-shm"}
+    expect(before == after, "reading changed the files")
+    done = run(*NOBODY, tool, "check", path, "20000", env={"TMPDIR": "/nonexistent"})
+    expect_refused(done, "no temporary folder")
+    expect("temporary folder" in done.stderr, describe(done))
+    os.chmod(folder / "r.whyslow-wal", 0o600)
+    done = run(*NOBODY, tool, "check", path, "0")
+    expect_refused(done, "unreadable log")
+    expect("r.whyslow-wal" in done.stderr and "Permission denied" in done.stderr, describe(done))
+    os.chmod(path, 0o600)
+    done = run(*NOBODY, whyslow, "query", path)
+    expect(done.returncode == 4 and "Permission denied" in done.stderr, describe(done))
+    done = run(*NOBODY, tool, "write", folder / "new.whyslow", "10", "10")
+    expect_refused(done, "read-only folder")
+    expect("new.whyslow'" in done.stderr and "Permission denied" in done.stderr, describe(done))
+
+    # Closed without an end: one file in log mode, complete, in a folder that is not ours.
+    closed = folder / "closed.whyslow"
+    expect(run(tool, "write", closed, "20000", "5000", "close").returncode == 0, "cannot write")
+    done = run(*NOBODY, tool, "check", closed, "20000")
+    expect(done.returncode == 0, describe(done))
+
+
+def foreign_reader(args, work):
+    """The sqlite3 program, which knows nothing of us, reads the plain tables."""
+    path = work / "r.whyslow"
+    expect(run(args.tool, "write", path, "20000", "5000").returncode == 0, "cannot write")
+
+    def ask(sql):
+        done = run("sqlite3", "-readonly", path, sql)
+        expect(done.returncode == 0, describe(done))
+        return done.stdout.strip()
+
+    expect(ask("PRAGMA integrity_check") == "ok", "integrity_check")
+    expect(ask("PRAGMA application_id") == str(0x77687973), "application_id")
+    expect(ask("PRAGMA user_version") == "1", "user_version")
+    expect(ask("PRAGMA journal_mode") == "delete", "a finished recording has no log")
+    expect(ask("SELECT sum(count) FROM total") == "20000", "totals")
+    expect(ask("SELECT sum(samples) FROM chunk") == "20000", "chunks")
+    expect(ask("SELECT name, kind, unit FROM series ORDER BY id") == "cpu|sum|ns\nrss|level|bytes",
+           "series")
+    expect(ask("SELECT t.text FROM location l JOIN text t ON t.id = l.function ORDER BY depth")
+           == "step<int;2>\ndecode", "location")
+    expect(ask("SELECT value FROM meta WHERE key = 'finished'") == "1", "finished")
+    walk = ask("WITH RECURSIVE w(id, depth) AS (SELECT max(id), 1 FROM stack UNION ALL SELECT"
+               " parent, depth + 1 FROM stack JOIN w USING(id) WHERE parent) SELECT max(depth) FROM w")
+    expect(walk == "3", f"stack walk gives {walk}")
+    expect(ask("SELECT printf('%x', address) FROM frame WHERE kind = 'kernel' LIMIT 1")
+           == "ffffffff81000003", "kernel address")
+
+
+TESTS = {f.__name__.replace("_", "-"): f
+         for f in (kill_loop, nth_writer, nth_query, disk_full, damage, cut_off, foreign_reader)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("test", choices=TESTS)
+    parser.add_argument("--tool", required=True)
+    parser.add_argument("--whyslow", required=True)
+    parser.add_argument("--inject")
+    parser.add_argument("--rounds", type=int, default=100)
+    args = parser.parse_args()
+    for name in ("tool", "whyslow", "inject"):
+        if getattr(args, name):
+            setattr(args, name, os.path.abspath(getattr(args, name)))
+    if args.test in ("cut-off", "disk-full") and os.geteuid() != 0:
+        print("SKIP: needs root, to read as another user and to mount a small disk")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="whyslow-fault-") as work:
+        try:
+            TESTS[args.test](args, pathlib.Path(work))
+        except (Failed, subprocess.TimeoutExpired) as problem:
+            print(f"FAILED: {problem}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

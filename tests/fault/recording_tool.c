@@ -1,0 +1,194 @@
+/* Writes and checks recordings for the fault tests; it is what gets killed, runs
+ * out of disk and is denied memory.
+ *
+ *     recording-tool write PATH SAMPLES EVERY [finish|close|abandon]
+ *     recording-tool check PATH AT_LEAST
+ *
+ * `write` prints "committed N" after every EVERY samples, once they are safe.
+ * `check` compares every sample with what `write` gives, and the totals with
+ * the samples; it prints "samples N" and whether the recording was finished. */
+#include "../unit/fixture.h"
+#include "base/map.h"
+#include "store/reader.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int complain(const char *doing, int r, const struct why *why)
+{
+    fprintf(stderr, "recording-tool: %s: %s\n", doing, why->what[0] ? why->what : strerror(-r));
+    return 5;
+}
+
+/* Not stdio: the test reads what was really said before the kill. */
+static void say(const char *what, uint64_t number)
+{
+    char line[80];
+    int len = snprintf(line, sizeof(line), "%s %" PRIu64 "\n", what, number);
+    if (write(1, line, (size_t)len) != len)
+        _exit(6);
+}
+
+static int write_samples(struct recording_writer *writer, uint64_t samples, uint64_t every)
+{
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    int r = fixture_begin(sink, &fixture);
+    while (r == 0 && fixture.samples < samples) {
+        r = fixture_samples(sink, &fixture, MIN(every, samples - fixture.samples));
+        if (r == 0)
+            r = recording_writer_commit(writer);
+        if (r == 0)
+            say("committed", recording_writer_committed(writer));
+    }
+    return r;
+}
+
+static int tool_write(const char *path, uint64_t samples, uint64_t every, const char *how)
+{
+    struct recording_writer *writer;
+    struct why why = {0};
+    int r = recording_create(path, &(struct recording_opts){.version = "test"}, &writer, &why);
+    if (r < 0)
+        return complain("create", r, &why);
+    r = write_samples(writer, samples, every);
+    if (r < 0) {
+        /* A collector that goes on loses samples, and they are counted. */
+        struct sample sample = {.series = 1, .time_ns = 1};
+        for (int i = 0; i < 100; i++)
+            if (sink_sample(recording_writer_sink(writer), &sample) != r)
+                return 9;
+        int status = complain("write", r, recording_writer_why(writer));
+        say("dropped", recording_writer_dropped(writer));
+        recording_writer_close(writer);
+        return status;
+    }
+    if (strcmp(how, "abandon") == 0)
+        _exit(0);
+    if (strcmp(how, "finish") == 0)
+        r = recording_writer_finish(writer, &why);
+    recording_writer_close(writer);
+    return r < 0 ? complain("finish", r, &why) : 0;
+}
+
+struct tally {
+    struct map_u64 sums[3];
+    uint64_t totals;
+    bool wrong;
+};
+
+static uint64_t *sum_at(struct map_u64 *map, uint32_t thread, uint32_t stack)
+{
+    uint64_t *sum = map_u64_at(map, (uint64_t)thread << 32 | stack, NULL);
+    if (!sum)
+        exit(5);
+    return sum;
+}
+
+static int check_total(void *context, const struct recorded_total *row)
+{
+    struct tally *tally = context;
+    if (row->series > 2 ||
+        *sum_at(&tally->sums[row->series], row->thread, row->stack) != row->weight)
+        tally->wrong = true;
+    tally->totals++;
+    return 0;
+}
+
+/* The ids that fixture_begin() gives out; they depend on nothing. */
+static struct fixture expected_fixture(void)
+{
+    struct fixture fixture = {.cpu = 1, .rss = 2, .threads = {1, 2, 3}};
+    for (uint32_t i = 0; i < FIXTURE_STACKS; i++)
+        fixture.stacks[i] = 3 + i;
+    return fixture;
+}
+
+static int check_series(struct recording *recording, uint32_t series, struct tally *tally,
+                        uint64_t *ret_samples, struct why *why)
+{
+    struct fixture fixture = expected_fixture();
+    struct sample_cursor *cursor;
+    struct sample_block block;
+    uint64_t n = 0;
+    int r = sample_cursor_open(recording, series, SAMPLES_ALL, &cursor, why);
+    if (r < 0)
+        return r;
+    while ((r = sample_cursor_next(cursor, &block, why)) > 0) {
+        for (size_t i = 0; i < block.count; i++, n++) {
+            struct sample sample = fixture_sample(&fixture, n);
+            while (sample.series != series)
+                sample = fixture_sample(&fixture, ++n);
+            uint64_t *sum = sum_at(&tally->sums[series], block.thread[i], block.stack[i]);
+            *sum = series == 1 ? *sum + block.weight[i] : MAX(*sum, block.weight[i]);
+            tally->wrong = tally->wrong || block.time_ns[i] != sample.time_ns ||
+                           block.thread[i] != sample.thread || block.stack[i] != sample.stack ||
+                           block.weight[i] != sample.weight;
+        }
+        *ret_samples += block.count;
+    }
+    sample_cursor_close(cursor);
+    return r;
+}
+
+static int check_all(struct recording *recording, uint64_t *ret_samples, struct tally *tally,
+                     struct why *why)
+{
+    int r = 0;
+    for (uint32_t series = 1; r == 0 && series <= recording_count(recording, RECORDING_SERIES);
+         series++)
+        r = check_series(recording, series, tally, ret_samples, why);
+    if (r == 0)
+        r = recording_each_total(recording, check_total, tally, why);
+    uint32_t frames[4];
+    for (uint32_t id = 1; r == 0 && id <= recording_count(recording, RECORDING_STACK); id++)
+        r = MIN(recording_stack(recording, id, frames, ARRAY_SIZE(frames), why), 0);
+    return r;
+}
+
+static int tool_check(const char *path, uint64_t at_least)
+{
+    struct recording *recording;
+    struct why why = {0};
+    struct tally tally = {0};
+    uint64_t samples = 0;
+    int r = recording_open(path, &recording, &why);
+    if (r < 0)
+        return complain("open", r, &why);
+    bool finished = recording_finished(recording);
+    r = check_all(recording, &samples, &tally, &why);
+    recording_close(recording);
+    uint64_t sums = tally.sums[1].len + tally.sums[2].len;
+    map_u64_deinit(&tally.sums[1]);
+    map_u64_deinit(&tally.sums[2]);
+    if (r < 0)
+        return complain("read", r, &why);
+    say("samples", samples);
+    say("finished", finished);
+    if (tally.wrong || tally.totals != sums || samples < at_least) {
+        fprintf(stderr,
+                "recording-tool: %s, %" PRIu64 " totals of %" PRIu64 ", %" PRIu64
+                " samples of %" PRIu64 "\n",
+                tally.wrong ? "wrong data" : "data is missing", tally.totals, sums, samples,
+                at_least);
+        return 9;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc >= 5 && strcmp(argv[1], "write") == 0)
+        return tool_write(argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10),
+                          argc > 5 ? argv[5] : "finish");
+    if (argc == 4 && strcmp(argv[1], "check") == 0)
+        return tool_check(argv[2], strtoull(argv[3], NULL, 10));
+    fputs("usage: recording-tool write PATH SAMPLES EVERY [finish|close|abandon]\n"
+          "       recording-tool check PATH AT_LEAST\n",
+          stderr);
+    return 2;
+}

@@ -1,0 +1,794 @@
+/* Promises of store/writer.h and store/reader.h: what goes into the sink comes
+ * out of the file, and no file or folder can surprise either of them. */
+#include "unit.h"
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "fixture.h"
+#include "model/sink_memory.h"
+#include "store/db.h"
+#include "store/reader_parts.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+static char path[128];
+
+static int begin(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/whyslow-test-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof(path), "%s/a.whyslow", folder);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    char command[200];
+    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static uint64_t fake_now_ns = 1;
+static uint64_t fake_clock(void)
+{
+    return fake_now_ns;
+}
+
+static struct recording_writer *create(void)
+{
+    struct recording_writer *writer = NULL;
+    struct why why = {0};
+    struct recording_opts opts = {.version = "1.2.3", .clock_ns = fake_clock};
+    int r = recording_create(path, &opts, &writer, &why);
+    if (r < 0)
+        print_error("%s\n", why.what);
+    assert_int_equal(r, 0);
+    return writer;
+}
+
+static struct recording *open_good(void)
+{
+    struct recording *recording = NULL;
+    struct why why = {0};
+    int r = recording_open(path, &recording, &why);
+    if (r < 0)
+        print_error("%s\n", why.what);
+    assert_int_equal(r, 0);
+    return recording;
+}
+
+static void assert_refused(int error, enum why_kind kind, const char *words)
+{
+    struct recording *recording = NULL;
+    struct why why = {0};
+    int r = recording_open(path, &recording, &why);
+    if (r != -error || why.kind != kind || !strstr(why.what, words))
+        print_error("got %d, kind %d: %s\n", r, why.kind, why.what);
+    assert_int_equal(r, -error);
+    assert_int_equal(why.kind, kind);
+    assert_non_null(strstr(why.what, words));
+    assert_true(why.remedy[0] != '\0');
+    assert_null(recording);
+}
+
+static struct fixture write_fixture(uint64_t samples)
+{
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    struct why why = {0};
+    assert_int_equal(fixture_begin(sink, &fixture), 0);
+    assert_int_equal(fixture_samples(sink, &fixture, samples), 0);
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
+    assert_int_equal(recording_writer_committed(writer), samples);
+    assert_int_equal(recording_writer_dropped(writer), 0);
+    recording_writer_close(writer);
+    return fixture;
+}
+
+static void patch(const char *sql)
+{
+    AUTO(db_close) sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    int rc = db_exec(db, sql);
+    if (rc != SQLITE_OK)
+        print_error("%s\n", sqlite3_errmsg(db));
+    assert_int_equal(rc, SQLITE_OK);
+}
+
+static bool same(struct str a, struct str b)
+{
+    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
+/* Reads the whole recording into the memory sink, as any consumer would. */
+static struct sink_memory copied;
+
+static int to_text(void *context, const struct recorded_text *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_text(&copied.sink, row->text, &id), 0);
+    assert_int_equal(id, row->id);
+    return 0;
+}
+static int to_process(void *context, const struct recorded_process *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_process(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return row->ended ? sink_process_end(&copied.sink, id, row->end_ns, row->wait_status) : 0;
+}
+static int to_thread(void *context, const struct recorded_thread *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_thread(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return row->ended ? sink_thread_end(&copied.sink, id, row->end_ns) : 0;
+}
+static int to_image(void *context, const struct recorded_image *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_image(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return 0;
+}
+static int to_mapping(void *context, const struct recorded_mapping *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_mapping(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return row->ended ? sink_mapping_end(&copied.sink, id, row->end_ns) : 0;
+}
+static int to_frame(void *context, const struct recorded_frame *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_frame(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return 0;
+}
+static int to_location(void *context, const struct location_info *row)
+{
+    (void)context;
+    return sink_location(&copied.sink, row);
+}
+static int to_source_line(void *context, const struct recorded_source_line *row)
+{
+    (void)context;
+    return sink_source_line(&copied.sink, row->file, row->line, row->text);
+}
+static int to_instruction(void *context, const struct recorded_instruction *row)
+{
+    (void)context;
+    return sink_instruction(&copied.sink, row->image, row->address, row->size, row->text);
+}
+static int to_counter(void *context, const struct recorded_counter *row)
+{
+    (void)context;
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", STR_FMT(row->name));
+    return sink_counter(&copied.sink, name, row->unit, row->value);
+}
+static int to_document(void *context, const struct recorded_document *row)
+{
+    (void)context;
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", STR_FMT(row->name));
+    return sink_document(&copied.sink, name, row->json);
+}
+
+static void copy_stacks(struct recording *recording)
+{
+    for (uint32_t stack = 1; stack <= recording_count(recording, RECORDING_STACK); stack++) {
+        uint32_t parent, frame, id;
+        assert_int_equal(recording_stack_node(recording, stack, &parent, &frame, NULL), 0);
+        assert_int_equal(sink_stack(&copied.sink, parent, frame, &id), 0);
+        assert_int_equal(id, stack);
+    }
+}
+
+static void copy_all(struct recording *recording)
+{
+    copied = SINK_MEMORY_INIT;
+    assert_int_equal(recording_each_text(recording, to_text, NULL, NULL), 0);
+    assert_int_equal(recording_each_process(recording, to_process, NULL, NULL), 0);
+    assert_int_equal(recording_each_thread(recording, to_thread, NULL, NULL), 0);
+    assert_int_equal(recording_each_image(recording, to_image, NULL, NULL), 0);
+    assert_int_equal(recording_each_mapping(recording, to_mapping, NULL, NULL), 0);
+    assert_int_equal(recording_each_frame(recording, to_frame, NULL, NULL), 0);
+    assert_int_equal(recording_each_location(recording, to_location, NULL, NULL), 0);
+    assert_int_equal(recording_each_source_line(recording, to_source_line, NULL, NULL), 0);
+    assert_int_equal(recording_each_instruction(recording, to_instruction, NULL, NULL), 0);
+    assert_int_equal(recording_each_counter(recording, to_counter, NULL, NULL), 0);
+    assert_int_equal(recording_each_document(recording, to_document, NULL, NULL), 0);
+    copy_stacks(recording);
+}
+
+static void assert_same_tables(const struct sink_memory *a, const struct sink_memory *b)
+{
+    assert_int_equal(a->interned.texts.len, b->interned.texts.len);
+    for (uint32_t i = 1; i <= a->interned.texts.len; i++)
+        assert_true(same(intern_get(&a->interned.texts, i), intern_get(&b->interned.texts, i)));
+    assert_int_equal(a->interned.frames.len, b->interned.frames.len);
+    for (uint32_t i = 1; i <= a->interned.frames.len; i++)
+        assert_true(same(intern_get(&a->interned.frames, i), intern_get(&b->interned.frames, i)));
+    assert_int_equal(a->interned.stacks.len, b->interned.stacks.len);
+    assert_memory_equal(a->interned.stacks.data, b->interned.stacks.data,
+                        a->interned.stacks.len * sizeof(struct stack_node));
+    assert_int_equal(a->processes.len, b->processes.len);
+    for (size_t i = 0; i < a->processes.len; i++) {
+        const struct memory_process *x = &a->processes.data[i], *y = &b->processes.data[i];
+        assert_true(x->info.pid == y->info.pid && x->info.parent == y->info.parent);
+        assert_true(x->info.start_ns == y->info.start_ns && x->end_ns == y->end_ns);
+        assert_int_equal(x->wait_status, y->wait_status);
+        assert_true(same(x->info.exe, y->info.exe) && same(x->info.command, y->info.command));
+    }
+    assert_int_equal(a->threads.len, b->threads.len);
+    for (size_t i = 0; i < a->threads.len; i++) {
+        const struct memory_thread *x = &a->threads.data[i], *y = &b->threads.data[i];
+        assert_true(x->info.tid == y->info.tid && x->info.process == y->info.process);
+        assert_true(x->info.start_ns == y->info.start_ns && x->end_ns == y->end_ns);
+        assert_true(same(x->info.name, y->info.name));
+    }
+    assert_int_equal(a->images.len, b->images.len);
+    for (size_t i = 0; i < a->images.len; i++) {
+        assert_true(a->images.data[i].kind == b->images.data[i].kind);
+        assert_true(same(a->images.data[i].path, b->images.data[i].path));
+        assert_true(same(a->images.data[i].build_id, b->images.data[i].build_id));
+        assert_true(a->images.data[i].size_bytes == b->images.data[i].size_bytes);
+    }
+    assert_int_equal(a->mappings.len, b->mappings.len);
+    assert_memory_equal(a->mappings.data, b->mappings.data,
+                        a->mappings.len * sizeof(a->mappings.data[0]));
+}
+
+static void assert_same_texts(const struct sink_memory *a, const struct sink_memory *b)
+{
+    assert_int_equal(a->locations.len, b->locations.len);
+    assert_memory_equal(a->locations.data, b->locations.data,
+                        a->locations.len * sizeof(a->locations.data[0]));
+    assert_int_equal(a->source_lines.len, b->source_lines.len);
+    for (size_t i = 0; i < a->source_lines.len; i++) {
+        assert_int_equal(a->source_lines.data[i].file, b->source_lines.data[i].file);
+        assert_int_equal(a->source_lines.data[i].line, b->source_lines.data[i].line);
+        assert_true(same(a->source_lines.data[i].text, b->source_lines.data[i].text));
+    }
+    assert_int_equal(a->instructions.len, b->instructions.len);
+    for (size_t i = 0; i < a->instructions.len; i++) {
+        assert_true(a->instructions.data[i].address == b->instructions.data[i].address);
+        assert_int_equal(a->instructions.data[i].size, b->instructions.data[i].size);
+        assert_true(same(a->instructions.data[i].text, b->instructions.data[i].text));
+    }
+    assert_int_equal(a->counters.len, b->counters.len);
+    for (size_t i = 0; i < a->counters.len; i++) {
+        const struct memory_counter *x = &a->counters.data[i];
+        const struct memory_counter *y = sink_memory_counter(b, x->name);
+        assert_true(y && x->unit == y->unit && x->value == y->value);
+    }
+    assert_int_equal(a->documents.len, b->documents.len);
+    for (size_t i = 0; i < a->documents.len; i++) {
+        assert_string_equal(a->documents.data[i].name, b->documents.data[i].name);
+        assert_true(same(a->documents.data[i].json, b->documents.data[i].json));
+    }
+}
+
+static void every_call_of_the_sink_comes_back(void **state)
+{
+    (void)state;
+    write_fixture(1000);
+    AUTO(sink_memory_deinit) struct sink_memory given = SINK_MEMORY_INIT;
+    struct fixture fixture;
+    assert_int_equal(fixture_begin(&given.sink, &fixture), 0);
+    assert_int_equal(fixture_samples(&given.sink, &fixture, 1000), 0);
+
+    struct recording *recording = open_good();
+    assert_true(recording_finished(recording));
+    assert_string_equal(recording_writer_version(recording), "1.2.3");
+    copy_all(recording);
+    assert_same_tables(&given, &copied);
+    assert_same_texts(&given, &copied);
+    for (uint32_t id = 1; id <= 2; id++) {
+        const struct recorded_series *series = recording_series(recording, id);
+        const struct series_info *info = &given.series.data[id - 1];
+        assert_non_null(series);
+        assert_string_equal(series->info.name, info->name);
+        assert_string_equal(series->info.about, info->about);
+        assert_true(series->info.kind == info->kind && series->info.unit == info->unit);
+        assert_int_equal(series->samples, id == 1 ? 900 : 100);
+    }
+    assert_int_equal(recording_series_find(recording, "rss")->id, 2);
+    assert_null(recording_series_find(recording, "nothing"));
+    sink_memory_deinit(&copied);
+    recording_close(recording);
+}
+
+/* Walks the samples of both series and compares them with the fixture's. */
+static uint64_t assert_samples(struct recording *recording, const struct fixture *fixture,
+                               uint64_t expected)
+{
+    uint64_t seen = 0;
+    for (uint32_t id = 1; id <= 2; id++) {
+        struct sample_cursor *cursor;
+        struct sample_block block;
+        assert_int_equal(sample_cursor_open(recording, id, SAMPLES_ALL, &cursor, NULL), 0);
+        uint64_t n = 0;
+        int r;
+        while ((r = sample_cursor_next(cursor, &block, NULL)) > 0) {
+            for (size_t i = 0; i < block.count; i++, n++) {
+                struct sample sample = fixture_sample(fixture, n);
+                while (sample.series != id)
+                    sample = fixture_sample(fixture, ++n);
+                assert_true(block.time_ns[i] == sample.time_ns);
+                assert_int_equal(block.thread[i], sample.thread);
+                assert_int_equal(block.stack[i], sample.stack);
+                assert_true(block.weight[i] == sample.weight);
+                seen++;
+            }
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(sample_cursor_next(cursor, &block, NULL), 0);
+        sample_cursor_close(cursor);
+    }
+    assert_int_equal(seen, expected);
+    return seen;
+}
+
+static void samples_come_back_in_order_over_many_chunks(void **state)
+{
+    (void)state;
+    struct fixture fixture = write_fixture(70001);
+    struct recording *recording = open_good();
+    assert_samples(recording, &fixture, 70001);
+    recording_close(recording);
+}
+
+static void a_time_range_gives_exactly_its_samples(void **state)
+{
+    (void)state;
+    struct fixture fixture = write_fixture(50000);
+    struct recording *recording = open_good();
+    static const uint64_t ranges[][2] = {{0, 0},
+                                         {0, 10000},
+                                         {17500, 17500},
+                                         {20000, 30000},
+                                         {30000000, 30000500},
+                                         {49000000, UINT64_MAX},
+                                         {UINT64_MAX, UINT64_MAX},
+                                         {40000000, 30000000}};
+    for (size_t k = 0; k < ARRAY_SIZE(ranges); k++) {
+        uint64_t expected = 0, got = 0;
+        for (uint64_t n = 0; n < 50000; n++) {
+            struct sample sample = fixture_sample(&fixture, n);
+            expected += sample.series == 1 && sample.time_ns >= ranges[k][0] &&
+                        sample.time_ns <= ranges[k][1];
+        }
+        struct sample_cursor *cursor;
+        struct sample_block block;
+        assert_int_equal(
+            sample_cursor_open(recording, 1, ranges[k][0], ranges[k][1], &cursor, NULL), 0);
+        while (sample_cursor_next(cursor, &block, NULL) > 0) {
+            for (size_t i = 0; i < block.count; i++)
+                assert_true(block.time_ns[i] >= ranges[k][0] && block.time_ns[i] <= ranges[k][1]);
+            got += block.count;
+        }
+        assert_int_equal(got, expected);
+        sample_cursor_close(cursor);
+    }
+    recording_close(recording);
+}
+
+struct tally {
+    uint64_t count, sum, highest;
+};
+
+static int to_tally(void *context, const struct recorded_total *row)
+{
+    struct tally *tally = &((struct tally *)context)[row->series - 1];
+    tally->count += row->count;
+    tally->sum += row->weight;
+    tally->highest = MAX(tally->highest, row->weight);
+    return 0;
+}
+
+static void totals_are_sums_and_for_levels_the_highest(void **state)
+{
+    (void)state;
+    struct fixture fixture = write_fixture(40000);
+    struct recording *recording = open_good();
+    struct tally read[2] = {0}, given[2] = {0};
+    assert_int_equal(recording_each_total(recording, to_tally, read, NULL), 0);
+    for (uint64_t n = 0; n < 40000; n++) {
+        struct sample sample = fixture_sample(&fixture, n);
+        struct tally *tally = &given[sample.series - 1];
+        tally->count++;
+        tally->sum += sample.weight;
+        tally->highest = MAX(tally->highest, sample.weight);
+    }
+    assert_true(read[0].count == given[0].count && read[0].sum == given[0].sum);
+    assert_true(read[1].count == given[1].count && read[1].highest == given[1].highest);
+    recording_close(recording);
+}
+
+static void a_second_later_samples_are_in_the_file(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    assert_int_equal(fixture_begin(sink, &fixture), 0);
+    assert_int_equal(fixture_samples(sink, &fixture, 10), 0);
+    assert_int_equal(recording_writer_committed(writer), 0);
+    fake_now_ns += 999999999;
+    assert_int_equal(recording_writer_tick(writer), 0);
+    assert_int_equal(recording_writer_committed(writer), 0);
+    fake_now_ns += 2;
+    assert_int_equal(recording_writer_tick(writer), 0);
+    assert_int_equal(recording_writer_committed(writer), 10);
+    /* Without ticks, the samples themselves drive the clock. */
+    fake_now_ns += 2000000000;
+    assert_int_equal(fixture_samples(sink, &fixture, 300), 0);
+    assert_true(recording_writer_committed(writer) >= 256);
+    struct sample late = fixture_sample(&fixture, 1);
+    late.time_ns = fake_now_ns += 1000000001;
+    assert_int_equal(sink_sample(sink, &late), 0);
+    assert_int_equal(recording_writer_committed(writer), 311);
+    recording_writer_close(writer);
+}
+
+static void slow_series_do_not_end_in_tiny_chunks(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    struct why why = {0};
+    assert_int_equal(fixture_begin(sink, &fixture), 0);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(fixture_samples(sink, &fixture, 50), 0);
+        assert_int_equal(recording_writer_commit(writer), 0);
+    }
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
+    recording_writer_close(writer);
+    struct recording *recording = open_good();
+    int64_t chunks;
+    assert_int_equal(db_int(recording_db(recording), "SELECT count(*) FROM chunk", &chunks), 0);
+    assert_in_range(chunks, 2, 5);
+    assert_samples(recording, &fixture, 10000);
+    recording_close(recording);
+}
+
+static void what_was_committed_can_be_read_while_recording(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    assert_int_equal(fixture_begin(sink, &fixture), 0);
+    assert_int_equal(fixture_samples(sink, &fixture, 5000), 0);
+    assert_int_equal(recording_writer_commit(writer), 0);
+    assert_int_equal(fixture_samples(sink, &fixture, 20000), 0);
+    struct recording *recording = open_good();
+    assert_false(recording_finished(recording));
+    assert_samples(recording, &fixture, 5000);
+    assert_int_equal(recording_writer_commit(writer), 0);
+    recording_close(recording);
+    recording_writer_close(writer);
+    recording = open_good();
+    assert_false(recording_finished(recording));
+    assert_samples(recording, &fixture, 25000);
+    recording_close(recording);
+}
+
+static void a_finished_recording_is_one_file(void **state)
+{
+    (void)state;
+    write_fixture(100);
+    char command[300];
+    snprintf(command, sizeof(command), "test \"$(ls -A '%s')\" = a.whyslow", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void an_existing_file_is_never_overwritten(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"", "-wal", "-journal", "-shm"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        char name[160];
+        snprintf(name, sizeof(name), "%s%s", path, names[i]);
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+        assert_int_equal(write(fd, "precious", 8), 8);
+        close(fd);
+        struct recording_writer *writer = NULL;
+        struct why why = {0};
+        assert_int_equal(recording_create(path, &(struct recording_opts){0}, &writer, &why),
+                         -EEXIST);
+        assert_int_equal(why.kind, WHY_USAGE);
+        assert_non_null(strstr(why.what, name));
+        assert_true(why.remedy[0] != '\0');
+        assert_null(writer);
+        struct stat st;
+        assert_int_equal(stat(name, &st), 0);
+        assert_int_equal(st.st_size, 8);
+        unlink(name);
+    }
+}
+
+static void odd_names_are_only_names(void **state)
+{
+    (void)state;
+    char old[4096];
+    assert_non_null(getcwd(old, sizeof(old)));
+    assert_int_equal(chdir(folder), 0);
+    static const char *const names[] = {":memory:", "file:a.db?mode=memory", "a%20b#c?d", "-x"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        snprintf(path, sizeof(path), "%s", names[i]);
+        struct fixture fixture = write_fixture(10);
+        assert_int_equal(access(names[i], F_OK), 0);
+        struct recording *recording = open_good();
+        assert_samples(recording, &fixture, 10);
+        recording_close(recording);
+    }
+    assert_int_equal(chdir(old), 0);
+}
+
+static void a_bad_id_is_refused_and_the_recording_goes_on(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    struct why why = {0};
+    uint32_t id = 77;
+    assert_int_equal(fixture_begin(sink, &fixture), 0);
+    static const struct sample bad[] = {{.series = 0},
+                                        {.series = 3},
+                                        {.series = 1, .thread = 4},
+                                        {.series = 1, .stack = 1000},
+                                        {.series = 1, .time_ns = UINT64_MAX},
+                                        {.series = 1, .weight = UINT64_MAX}};
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        assert_int_equal(sink_sample(sink, &bad[i]), -EINVAL);
+    assert_int_equal(sink_stack(sink, 1000, 1, &id), -EINVAL);
+    assert_int_equal(sink_stack(sink, 0, 0, &id), -EINVAL);
+    assert_int_equal(sink_frame(sink, &(struct frame_info){.image = 9}, &id), -EINVAL);
+    assert_int_equal(sink_thread(sink, &(struct thread_info){.process = 9}, &id), -EINVAL);
+    assert_int_equal(sink_thread_end(sink, 9, 1), -EINVAL);
+    assert_int_equal(sink_mapping_end(sink, 0, 1), -EINVAL);
+    assert_int_equal(sink_series(sink, &(struct series_info){.name = "cpu"}, &id), -EINVAL);
+    size_t huge = INTERNED_TEXT_BYTES_MAX + 1;
+    char *text = calloc(1, huge);
+    assert_int_equal(sink_text(sink, (struct str){text, huge}, &id), -E2BIG);
+    free(text);
+    assert_int_equal(id, 77);
+    assert_int_equal(recording_writer_dropped(writer), 6);
+    assert_int_equal(fixture_samples(sink, &fixture, 100), 0);
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
+    recording_writer_close(writer);
+    struct recording *recording = open_good();
+    assert_samples(recording, &fixture, 100);
+    int64_t lost;
+    assert_int_equal(db_int(recording_db(recording),
+                            "SELECT value FROM counter WHERE name = 'loss.store_invalid'", &lost),
+                     0);
+    assert_int_equal(lost, 6);
+    recording_close(recording);
+}
+
+static void the_same_thing_gets_the_same_id(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture first, second;
+    assert_int_equal(fixture_stacks(sink, &first), -EINVAL); /* no process yet */
+    struct process_info process = {.pid = 1};
+    uint32_t id;
+    assert_int_equal(sink_process(sink, &process, &id), 0);
+    assert_int_equal(sink_process(sink, &process, &id), 0);
+    assert_int_equal(fixture_stacks(sink, &first), 0);
+    assert_int_equal(recording_writer_commit(writer), 0);
+    assert_int_equal(fixture_stacks(sink, &second), 0);
+    assert_memory_equal(first.stacks, second.stacks, sizeof(first.stacks));
+    recording_writer_close(writer);
+}
+
+static void another_kind_of_file_is_called_by_its_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *words;
+    } kinds[] = {
+        {"", 0, "it is empty"},
+        {"\177ELF\2\1\1", 7, "an ELF program"},
+        {"PERFILE2abc", 11, "a perf.data file"},
+        {"hello\n\303\244\n", 9, "it is text"},
+        {"{\"a\": 1}", 8, "JSON"},
+        {"\1\2\3\4\0", 5, "binary data"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        assert_int_equal(write(fd, kinds[i].bytes, kinds[i].len), kinds[i].len);
+        close(fd);
+        assert_refused(EINVAL, WHY_USAGE, kinds[i].words);
+    }
+    unlink(path);
+    patch("CREATE TABLE a(x); PRAGMA user_version = 1");
+    assert_refused(EINVAL, WHY_USAGE, "a SQLite database of another program");
+    unlink(path);
+    assert_refused(ENOENT, WHY_USAGE, "cannot open");
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_refused(EISDIR, WHY_USAGE, "is a folder");
+    rmdir(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_refused(EINVAL, WHY_USAGE, "no ordinary file");
+}
+
+static void a_newer_schema_is_refused_by_name(void **state)
+{
+    (void)state;
+    write_fixture(10);
+    patch("PRAGMA user_version = 7; UPDATE meta SET value = '9.9.9' WHERE key = 'writer'");
+    assert_refused(EOPNOTSUPP, WHY_DENIED,
+                   "has schema 7, written by whyslow 9.9.9; this whyslow reads schemas up to 1");
+    patch("PRAGMA user_version = 0");
+    assert_refused(EBADMSG, WHY_FAILED, "schema 0");
+}
+
+static uint64_t file_hash(void)
+{
+    static char bytes[1 << 22];
+    int fd = open(path, O_RDONLY);
+    ssize_t n = read(fd, bytes, sizeof(bytes));
+    close(fd);
+    assert_true(n > 0);
+    return hash_bytes(bytes, (size_t)n);
+}
+
+static void an_older_schema_is_migrated_in_a_copy(void **state)
+{
+    (void)state;
+    struct fixture fixture = write_fixture(3000);
+    uint64_t before = file_hash();
+    struct schema_step steps[] = {schema_steps[0],
+                                  {"CREATE TABLE extra(x); INSERT INTO extra "
+                                   "SELECT count(*) FROM thread"}};
+    struct recording *recording;
+    assert_int_equal(reader_open(path, steps, 2, &recording, NULL), 0);
+    assert_int_equal(recording_schema(recording), 1);
+    int64_t extra;
+    assert_int_equal(db_int(recording_db(recording), "SELECT x FROM extra", &extra), SQLITE_OK);
+    assert_int_equal(extra, 3);
+    assert_samples(recording, &fixture, 3000);
+    recording_close(recording);
+    assert_true(file_hash() == before);
+
+    steps[1].sql = "CREATE TABLE extra(x); SELECT no_such_function()";
+    struct why why = {0};
+    recording = NULL;
+    assert_true(reader_open(path, steps, 2, &recording, &why) < 0);
+    assert_non_null(strstr(why.what, "no_such_function"));
+    assert_null(recording);
+    assert_true(file_hash() == before);
+}
+
+static void assert_samples_fail(const char *words)
+{
+    struct recording *recording = open_good();
+    struct sample_cursor *cursor;
+    struct sample_block block;
+    struct why why = {0};
+    assert_int_equal(sample_cursor_open(recording, 1, SAMPLES_ALL, &cursor, &why), 0);
+    int r;
+    while ((r = sample_cursor_next(cursor, &block, &why)) > 0)
+        ;
+    if (r != -EBADMSG || !strstr(why.what, words))
+        print_error("%d: %s\n", r, why.what);
+    assert_int_equal(r, -EBADMSG);
+    assert_non_null(strstr(why.what, words));
+    sample_cursor_close(cursor);
+    recording_close(recording);
+}
+
+static void forged_rows_are_refused_by_name(void **state)
+{
+    (void)state;
+    write_fixture(30000);
+    patch("CREATE TABLE saved AS SELECT * FROM chunk");
+    static const struct {
+        const char *sql;
+        const char *words;
+    } forgeries[] = {
+        {"UPDATE chunk SET data = x'00' WHERE id = 1", "damaged chunk 1 of series cpu"},
+        {"UPDATE chunk SET data = zeroblob(0) WHERE id = 1", "chunk 1 of series cpu"},
+        {"UPDATE chunk SET samples = 4000000000 WHERE id = 1", "number of samples"},
+        {"UPDATE chunk SET samples = samples - 1 WHERE id = 1", "chunk 1 of series cpu"},
+        {"UPDATE chunk SET codec = 2 WHERE id = 1", "codec"},
+        {"UPDATE chunk SET start_ns = start_ns - 1 WHERE id = 1", "time"},
+        {"UPDATE chunk SET end_ns = 9e15 WHERE id = 1", "time"},
+        {"UPDATE chunk SET data = substr(data, 1, length(data) / 2) WHERE id = 1", "chunk 1"},
+        {"DELETE FROM thread WHERE id >= 2", "thread that does not exist"},
+        {"DELETE FROM stack WHERE id > 4", "stack that does not exist"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(forgeries); i++) {
+        patch(forgeries[i].sql);
+        assert_samples_fail(forgeries[i].words);
+        patch("DELETE FROM chunk; INSERT INTO chunk SELECT * FROM saved");
+        if (strncmp(forgeries[i].sql, "DELETE FROM thread", 18) == 0)
+            patch("INSERT INTO thread VALUES(2, 1, 1, 1, NULL, ''), (3, 1, 1, 1, NULL, '')");
+    }
+}
+
+static int ignore_frame(void *context, const struct recorded_frame *row)
+{
+    (void)context;
+    (void)row;
+    return 0;
+}
+
+static void forged_tables_are_refused_by_name(void **state)
+{
+    (void)state;
+    write_fixture(100);
+    struct why why = {0};
+    uint32_t frames[8];
+    patch("UPDATE stack SET parent = 9 WHERE id = 5");
+    struct recording *recording = open_good();
+    assert_int_equal(recording_stack(recording, 5, frames, 8, &why), -EBADMSG);
+    assert_non_null(strstr(why.what, "damaged table 'stack', row 5"));
+    recording_close(recording);
+    patch("UPDATE stack SET parent = 1 WHERE id = 5; UPDATE stack SET id = 900000000 WHERE id = 7");
+    recording = open_good();
+    assert_int_equal(recording_stack(recording, 5, frames, 8, &why), -EBADMSG);
+    recording_close(recording);
+    patch("UPDATE frame SET kind = 'odd' WHERE id = 2");
+    recording = open_good();
+    assert_int_equal(recording_each_frame(recording, ignore_frame, NULL, &why), -EBADMSG);
+    assert_non_null(strstr(why.what, "table 'frame', row 2: kind"));
+    recording_close(recording);
+    patch("UPDATE stack SET id = 9000000000 WHERE id = 900000000");
+    assert_refused(EBADMSG, WHY_FAILED, "table 'stack': id 9000000000");
+    patch("DROP TABLE stack; CREATE VIEW stack AS WITH RECURSIVE n(id) AS"
+          " (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n");
+    assert_refused(EBADMSG, WHY_FAILED, "no table 'stack'");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(every_call_of_the_sink_comes_back),
+        TEST(samples_come_back_in_order_over_many_chunks),
+        TEST(a_time_range_gives_exactly_its_samples),
+        TEST(totals_are_sums_and_for_levels_the_highest),
+        TEST(a_second_later_samples_are_in_the_file),
+        TEST(slow_series_do_not_end_in_tiny_chunks),
+        TEST(what_was_committed_can_be_read_while_recording),
+        TEST(a_finished_recording_is_one_file),
+        TEST(an_existing_file_is_never_overwritten),
+        TEST(odd_names_are_only_names),
+        TEST(a_bad_id_is_refused_and_the_recording_goes_on),
+        TEST(the_same_thing_gets_the_same_id),
+        TEST(another_kind_of_file_is_called_by_its_name),
+        TEST(a_newer_schema_is_refused_by_name),
+        TEST(an_older_schema_is_migrated_in_a_copy),
+        TEST(forged_rows_are_refused_by_name),
+        TEST(forged_tables_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
