@@ -245,6 +245,34 @@ static void fingerprint_put(const struct doctor *doctor, struct value *root)
         value_put_machine(root, "fingerprint", doctor->fingerprint);
 }
 
+/* People see the checks that found something; the rest is a list of names. */
+static void checks_fold(const struct doctor *doctor, struct value *root)
+{
+    static const struct {
+        const char *verdict, *key, *title;
+    } folds[] = {{"ok", "passed", "passed"}, {"n/a", "not_applicable", "not applicable here"}};
+    if (doctor->opts->all)
+        return;
+    struct value folded = value_map(doctor->arena);
+    for (size_t i = 0; i < ARRAY_SIZE(folds); i++) {
+        const char *names = "";
+        for (struct table_row *row = doctor->checks.table ? doctor->checks.table->first : NULL; row;
+             row = row->next) {
+            if (!str_is(cell_text(&doctor->checks, row, "verdict"), folds[i].verdict))
+                continue;
+            row->show = SHOW_MACHINE;
+            struct str name = cell_text(&doctor->checks, row, "check");
+            names = arena_printf(doctor->arena, "%s%s%.*s", names, *names ? ", " : "",
+                                 STR_FMT(name));
+        }
+        if (*names)
+            value_put(&folded, folds[i].key, folds[i].title, value_text(names));
+    }
+    if (doctor->checks.table)
+        doctor->checks.table->empty = "nothing that would spoil a measurement";
+    value_put(root, "checks_in_short", "Checks in short", folded);
+}
+
 static int doctor_draw(const struct cmd_call *call, const struct doctor *doctor, struct why *why)
 {
     struct value root = value_map(doctor->arena);
@@ -257,6 +285,7 @@ static int doctor_draw(const struct cmd_call *call, const struct doctor *doctor,
     value_put(&root, "overview", "Machine", overview(doctor));
     fingerprint_put(doctor, &root);
     value_put(&root, "checks", "Before measuring", doctor->checks);
+    checks_fold(doctor, &root);
     value_put(&root, "collectors", "What can be measured here", doctor->collectors);
     value_put(&root, "summary", "Summary", summary(doctor));
     if (arena_failed(doctor->arena))

@@ -147,11 +147,19 @@ struct table_row *table_add(struct value *value)
     return row;
 }
 
+const struct table_row *table_shown(const struct table *table, const struct table_row *row)
+{
+    row = row ? row->next : table->first;
+    while (row && row->show != SHOW_ALWAYS)
+        row = row->next;
+    return row;
+}
+
 bool table_shows(const struct table *table, size_t column)
 {
     if (table->columns[column].show != SHOW_ALWAYS)
         return false;
-    for (const struct table_row *row = table->first; row; row = row->next)
+    for (const struct table_row *row = NULL; (row = table_shown(table, row));)
         if (row->cells[column].kind != VALUE_TEXT || row->cells[column].text.len > 0)
             return true;
     return false;

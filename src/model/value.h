@@ -77,6 +77,7 @@ enum { TABLE_COLUMNS_MAX = 32 };
 
 struct table_row {
     struct table_row *next;
+    enum value_show show; /* SHOW_MACHINE: a row of no interest to people, such as a passed check */
     struct value cells[]; /* as many as the table has columns */
 };
 
@@ -118,7 +119,9 @@ struct value *value_append(struct value *list, struct value child);
 /* Appends a row of NA cells ("not set") to be filled; NULL when out of memory. */
 struct table_row *table_add(struct value *value);
 
-/* Shown to people: not machine-only, and not blank in every row. */
+/* The rows shown to people: `row` is NULL for the first. NULL at the end. */
+const struct table_row *table_shown(const struct table *table, const struct table_row *row);
+/* A column shown to people: not machine-only, and not blank in every row shown. */
 bool table_shows(const struct table *table, size_t column);
 
 /* NULL when there is no such key, or `map` is no map. */

@@ -28,7 +28,7 @@ static void put_value(FILE *out, const struct value *value)
 
 static void draw_table(const struct table *table, FILE *out)
 {
-    if (!table || !table->first) {
+    if (!table || !table_shown(table, NULL)) {
         fprintf(out, "%s\n\n", table && table->empty ? table->empty : "none");
         return;
     }
@@ -43,7 +43,7 @@ static void draw_table(const struct table *table, FILE *out)
         if (table_shows(table, i))
             fputs(table->columns[i].right ? "|---:" : "|---", out);
     fputs("|\n", out);
-    for (const struct table_row *row = table->first; row; row = row->next) {
+    for (const struct table_row *row = NULL; (row = table_shown(table, row));) {
         for (size_t i = 0; i < table->column_count; i++) {
             if (!table_shows(table, i))
                 continue;

@@ -97,7 +97,7 @@ static void measure(const struct table *table, size_t *widths)
         if (!table_shows(table, i))
             continue;
         widths[i] = MAX(text_width(str_from(table->columns[i].title)), (size_t)1);
-        for (const struct table_row *row = table->first; row; row = row->next)
+        for (const struct table_row *row = NULL; (row = table_shown(table, row));)
             widths[i] = MAX(widths[i],
                             text_width(value_display(&row->cells[i], buffer, sizeof(buffer))));
     }
@@ -166,7 +166,7 @@ static void draw_row(const struct style *style, const struct table *table,
 static void draw_table(const struct style *style, const struct table *table, int depth)
 {
     size_t indent = (size_t)depth * INDENT;
-    if (!table || !table->first) {
+    if (!table || !table_shown(table, NULL)) {
         pad(style->out, indent);
         fprintf(style->out, "%s\n", table && table->empty ? table->empty : "none");
         return;
@@ -184,7 +184,7 @@ static void draw_table(const struct style *style, const struct table *table, int
             draw_cell(style, &table->columns[i], str_from(table->columns[i].title), TONE_DIM,
                       widths[i], i == last);
     fputc('\n', style->out);
-    for (const struct table_row *row = table->first; row; row = row->next)
+    for (const struct table_row *row = NULL; (row = table_shown(table, row));)
         draw_row(style, table, row, widths, indent, last);
 }
 

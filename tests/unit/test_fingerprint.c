@@ -372,7 +372,7 @@ static void the_share_of_a_file_in_the_page_cache_is_measured(void **state)
     assert_int_equal(fdatasync(fd), 0);
     assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
     assert_int_equal(fingerprint_resident_share(path, &share), 0);
-    struct build_info binary = {.path = path};
+    struct build_info binary = {.path = path, .sanitizers = "", .instrumented = ""};
     world->input.binary = &binary;
     world->input.resident_share = &share;
     /* A filesystem in memory cannot drop its pages: there is nothing else to read them from. */
