@@ -242,7 +242,7 @@ static int target_failed(const struct run *run)
     why_set(&why, WHY_FAILED, EIO,
             b->failure.timed_out ? "give it longer with --timeout"
                                  : "mend the command; or measure it as it is with --force",
-            "%s %u of '%s' %s", b->failure_kind, b->failure_run, run->command, how);
+            "%s %u %s: %s", b->failure_kind, b->failure_run, how, run->command);
     cmd_print_error(err, &why);
     struct str tail = {b->failure.error.tail, b->failure.error.tail_len};
     if (tail.len > 0)

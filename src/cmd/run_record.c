@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { DRAIN_MS = 25 };
+enum { DRAIN_MS = 10 };
 
 static int documents_put(const struct record_opts *opts, struct sink *sink, struct why *why)
 {

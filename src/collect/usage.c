@@ -7,12 +7,14 @@
 #include "collect/usage.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/macros.h"
 #include "target/proc.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     PERIOD_MS = 50,
@@ -86,6 +88,7 @@ struct collector {
     int root_pid;
     uint64_t root_start_ns;
     const char *command;
+    int root_io_fd; /* open from the start: the zombie's could not be */
     uint32_t series[SERIES_COUNT];
     struct usage_process *processes; /* PROCESSES_MAX; the first is the root */
     size_t process_count;
@@ -313,7 +316,8 @@ static int pss_read(struct collector *c, struct usage_process *process, uint64_t
 static int io_read(struct collector *c, struct usage_process *process, uint64_t now_ns)
 {
     struct proc_io io;
-    int r = proc_io_read(process->pid, &io);
+    int r = process == c->processes && c->root_io_fd >= 0 ? proc_io_read_fd(c->root_io_fd, &io)
+                                                          : proc_io_read(process->pid, &io);
     if (r < 0)
         return note_miss(c, r);
     uint32_t thread = process->main_thread;
@@ -371,7 +375,9 @@ static int process_read(struct collector *c, uint32_t index, uint64_t now_ns)
         struct usage_thread *main_thread = thread_find(c, index, process->pid);
         if (r == 0 && main_thread)
             r = thread_read(c, main_thread, now_ns);
-        return r < 0 ? r : process_end(c, index, now_ns, stat.exit_status);
+        /* To those who may not look the kernel shows 0, as if it had ended well. */
+        int status = stat.exit_status != 0 || geteuid() == 0 ? stat.exit_status : -1;
+        return r < 0 ? r : process_end(c, index, now_ns, status);
     }
     r = put(c, RSS, process->main_thread, now_ns, stat.rss_bytes);
     if (r == 0)
@@ -441,7 +447,8 @@ static int reading_paid(struct collector *c, struct why *why)
     uint64_t period_ns = MAX(PERIOD_MS * NS_PER_MS, cpu_ns * COST_RATIO);
     if (c->process_count == 0)
         period_ns = NS_PER_MS; /* the target is about to begin */
-    c->next_ns = now_ns + period_ns;
+    /* Keeps the beat where it can; where it is behind, it starts anew from here. */
+    c->next_ns = c->next_ns + period_ns > now_ns ? c->next_ns + period_ns : now_ns + period_ns;
     if (r < 0)
         return why_errno(why, -r, NULL, "the usage figures could not be recorded");
     return 0;
@@ -456,7 +463,8 @@ static int usage_start(const struct collector_target *target, struct sink *sink,
     *c = (struct collector){.sink = sink,
                             .root_pid = target->pid,
                             .root_start_ns = target->start_ns,
-                            .command = target->command};
+                            .command = target->command,
+                            .root_io_fd = proc_io_open(target->pid)};
     c->processes = calloc(PROCESSES_MAX, sizeof(*c->processes));
     c->threads = calloc(THREADS_MAX, sizeof(*c->threads));
     int r = c->processes && c->threads ? 0 : why_nomem(why);
@@ -465,6 +473,7 @@ static int usage_start(const struct collector_target *target, struct sink *sink,
         if (r < 0)
             why_errno(why, -r, NULL, "the series '%s' could not be recorded", series_table[i].name);
     }
+    c->next_ns = clock_mono_ns();
     if (r < 0) {
         collector_usage.close(c);
         return r;
@@ -523,6 +532,7 @@ static void usage_close(struct collector *c)
 {
     if (!c)
         return;
+    fd_close(&c->root_io_fd);
     free(c->processes);
     free(c->threads);
     free(c);

@@ -61,8 +61,22 @@ static void child_exit(int status)
         sys_call(SYS_exit_group, status, 0, 0, 0, 0);
 }
 
-static void child_run(const struct launcher_opts *opts)
+static void usage_fill(const struct rusage *usage, struct launcher_event *event)
 {
+    event->user_ns = timeval_ns(usage->ru_utime);
+    event->system_ns = timeval_ns(usage->ru_stime);
+    event->faults_minor = (uint64_t)usage->ru_minflt;
+    event->faults_major = (uint64_t)usage->ru_majflt;
+    event->switches_voluntary = (uint64_t)usage->ru_nvcsw;
+    event->switches_involuntary = (uint64_t)usage->ru_nivcsw;
+}
+
+/* `ready_fd` ends when the launcher has opened what it needs of us. */
+static void child_run(const struct launcher_opts *opts, int ready_fd)
+{
+    char byte;
+    while (sys_call(SYS_read, ready_fd, (long)&byte, 1, 0, 0) == -EINTR)
+        ;
     if (opts->flags & LAUNCHER_OWN_GROUP)
         sys_call(SYS_setpgid, 0, 0, 0, 0, 0);
     /* Held and then left alone: whyslow died before the target began, so it never does. */
@@ -71,6 +85,7 @@ static void child_run(const struct launcher_opts *opts)
     struct rusage usage = {0};
     sys_call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0);
     struct launcher_event event = {.kind = LAUNCHER_EXEC};
+    usage_fill(&usage, &event);
     event.rss_floor_bytes = (uint64_t)usage.ru_maxrss * 1024;
     event.start_ns = now_ns();
     event_send(opts, &event);
@@ -165,15 +180,18 @@ static void io_path(int pid, char path[32])
     path[at] = '\0';
 }
 
-/* A zombie's figures are complete and can still be read, also those of children it reaped. */
-static void io_read(int pid, struct launcher_event *event)
+/* Opened while it lives: a zombie's file belongs to root, but what is open can be read. */
+static int io_open(int pid)
 {
     char path[32];
     io_path(pid, path);
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
+    return (int)sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
+}
+
+/* A zombie's figures are complete, with those of children it reaped. */
+static void io_read(int fd, struct launcher_event *event)
+{
     long n = fd < 0 ? fd : sys_call(SYS_read, fd, (long)event->io, sizeof(event->io), 0, 0);
-    if (fd >= 0)
-        sys_call(SYS_close, fd, 0, 0, 0, 0);
     event->io_error = n < 0 ? (int32_t)-n : 0;
     event->io_len = n < 0 ? 0 : (uint32_t)n;
 }
@@ -185,18 +203,13 @@ static void reap(int pid, struct launcher_event *event)
     while (sys_call(SYS_wait4, pid, (long)&status, 0, (long)&usage, 0) == -EINTR)
         ;
     event->status = status;
-    event->user_ns = timeval_ns(usage.ru_utime);
-    event->system_ns = timeval_ns(usage.ru_stime);
+    usage_fill(&usage, event);
     event->rss_peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
-    event->faults_minor = (uint64_t)usage.ru_minflt;
-    event->faults_major = (uint64_t)usage.ru_majflt;
-    event->switches_voluntary = (uint64_t)usage.ru_nvcsw;
-    event->switches_involuntary = (uint64_t)usage.ru_nivcsw;
     sys_call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0);
     event->own_cpu_ns = timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime);
 }
 
-static void watch(const struct launcher_opts *opts, int pid)
+static void watch(const struct launcher_opts *opts, int pid, int io_fd)
 {
     if (opts->flags & LAUNCHER_OWN_GROUP)
         sys_call(SYS_setpgid, pid, pid, 0, 0, 0);
@@ -210,7 +223,7 @@ static void watch(const struct launcher_opts *opts, int pid)
     event.kind = LAUNCHER_EXITED;
     event.end_ns = now_ns();
     event_send(opts, &event);
-    io_read(pid, &event);
+    io_read(io_fd, &event);
     bool alive = control_wait(opts);
     reap(pid, &event);
     event.kind = LAUNCHER_REAPED;
@@ -228,11 +241,19 @@ void launcher_run(const struct launcher_opts *opts)
             sys_call(SYS_fcntl, fds[i], F_SETFD, FD_CLOEXEC, 0, 0);
     /* Ctrl-C is for the target and for whyslow; whoever waits for the end must see it. */
     mask_set(~0ull);
-    long pid = sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    int ready[2] = {-1, -1};
+    long pid = sys_call(SYS_pipe2, (long)ready, O_CLOEXEC, 0, 0, 0);
     if (pid == 0)
-        child_run(opts);
+        pid = sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0) {
+        sys_call(SYS_close, ready[1], 0, 0, 0, 0);
+        child_run(opts, ready[0]);
+    }
     if (pid > 0) {
-        watch(opts, (int)pid);
+        int io_fd = io_open((int)pid);
+        sys_call(SYS_close, ready[0], 0, 0, 0, 0);
+        sys_call(SYS_close, ready[1], 0, 0, 0, 0);
+        watch(opts, (int)pid, io_fd);
         return;
     }
     struct launcher_event event = {.kind = LAUNCHER_FORK_FAILED, .error = (int32_t)-pid};

@@ -36,7 +36,7 @@ struct launcher_opts {
 
 enum launcher_event_kind {
     LAUNCHER_FORKED = 1,  /* pid; sent once, perhaps after LAUNCHER_EXEC */
-    LAUNCHER_EXEC,        /* start_ns, rss_floor_bytes; sent by the target-to-be just before exec */
+    LAUNCHER_EXEC,        /* start_ns, and what was used up to here; sent just before exec */
     LAUNCHER_EXEC_FAILED, /* error */
     LAUNCHER_FORK_FAILED, /* error */
     LAUNCHER_STOPPED,     /* status is the stop signal */

@@ -107,13 +107,21 @@ int proc_stat_read(int pid, int tid, struct proc_stat *ret)
     return 0;
 }
 
-int proc_io_read(int pid, struct proc_io *ret)
+int proc_io_open(int pid)
+{
+    char path[96];
+    path_make(path, sizeof(path), pid, 0, "io");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int proc_io_read_fd(int fd, struct proc_io *ret)
 {
     char text[512];
-    struct str all;
-    int r = read_text(pid, 0, "io", text, sizeof(text), &all);
-    if (r < 0)
-        return r;
+    ssize_t n = pread(fd, text, sizeof(text), 0);
+    if (n < 0)
+        return -errno;
+    struct str all = {text, (size_t)n};
     struct proc_io io = {0};
     if (str_to_u64(str_field(all, "rchar"), 10, &io.read_bytes) < 0 ||
         str_to_u64(str_field(all, "wchar"), 10, &io.write_bytes) < 0 ||
@@ -122,6 +130,12 @@ int proc_io_read(int pid, struct proc_io *ret)
         return -EBADMSG;
     *ret = io;
     return 0;
+}
+
+int proc_io_read(int pid, struct proc_io *ret)
+{
+    AUTO(fd_close) int fd = proc_io_open(pid);
+    return fd < 0 ? fd : proc_io_read_fd(fd, ret);
 }
 
 int proc_schedstat_read(int pid, int tid, uint64_t *ret_run_ns, uint64_t *ret_wait_ns)

@@ -13,7 +13,7 @@ struct proc_stat {
     char name[64];
     char state; /* 'R', 'S', 'D', 'T', 'Z', … */
     int parent;
-    int exit_status; /* as from wait4; only for a zombie, and only if we may look */
+    int exit_status; /* as from wait4; only for a zombie, and 0 if we may not look */
     uint32_t threads;
     uint64_t user_ns; /* in steps of a clock tick, mostly 10 ms */
     uint64_t system_ns;
@@ -31,6 +31,9 @@ struct proc_io {
 
 MUST_USE int proc_stat_read(int pid, int tid, struct proc_stat *ret);
 MUST_USE int proc_io_read(int pid, struct proc_io *ret);
+/* An fd of it, or -errno. A zombie's file belongs to root; one opened before can be read on. */
+MUST_USE int proc_io_open(int pid);
+MUST_USE int proc_io_read_fd(int fd, struct proc_io *ret);
 /* Exact time on a CPU, and time spent waiting for one. */
 MUST_USE int proc_schedstat_read(int pid, int tid, uint64_t *ret_run_ns, uint64_t *ret_wait_ns);
 /* Of one thread: the kernel keeps no sum for the process. */

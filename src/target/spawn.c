@@ -298,10 +298,10 @@ static int drain_rest(struct spawn *spawn, struct why *why)
     return 0;
 }
 
-/* The last messages before exec are the target's by the kernel's books, but not by ours. */
-static uint64_t without(uint64_t bytes, uint64_t ours)
+/* What happened between fork and exec is the target's by the kernel's books, not by ours. */
+static uint64_t without(uint64_t all, uint64_t ours)
 {
-    return bytes > ours ? bytes - ours : 0;
+    return all > ours ? all - ours : 0;
 }
 
 static void io_fill(const struct spawn *spawn, struct spawn_result *result)
@@ -336,21 +336,21 @@ int spawn_finish(struct spawn *spawn, struct spawn_result *ret, struct why *why)
         return r;
     if (spawn->exec_error)
         return exec_error(spawn, why);
-    const struct launcher_event *end = &spawn->end;
+    const struct launcher_event *end = &spawn->end, *before = &spawn->exec;
     struct spawn_result result = {
         .status = end->status,
         .timed_out = spawn->timed_out,
         .interrupted = spawn->interrupted,
         .wall_ns = end->end_ns - spawn->exec.start_ns,
-        .user_ns = end->user_ns,
-        .system_ns = end->system_ns,
+        .user_ns = without(end->user_ns, before->user_ns),
+        .system_ns = without(end->system_ns, before->system_ns),
         .peak_rss_known = peak_is_targets(end->rss_peak_bytes, spawn->exec.rss_floor_bytes),
         .peak_rss_bytes = end->rss_peak_bytes,
         .peak_rss_floor_bytes = spawn->exec.rss_floor_bytes,
-        .faults_minor = end->faults_minor,
-        .faults_major = end->faults_major,
-        .switches_voluntary = end->switches_voluntary,
-        .switches_involuntary = end->switches_involuntary,
+        .faults_minor = without(end->faults_minor, before->faults_minor),
+        .faults_major = without(end->faults_major, before->faults_major),
+        .switches_voluntary = without(end->switches_voluntary, before->switches_voluntary),
+        .switches_involuntary = without(end->switches_involuntary, before->switches_involuntary),
         .launcher_cpu_ns = end->own_cpu_ns,
     };
     io_fill(spawn, &result);

@@ -1,9 +1,11 @@
 /* A program whose costs are known, because it is told them:
  *
  *     known [burn-ms=N] [sleep-ms=N] [alloc-mib=N] [write-mib=N file=PATH] [hwm=1] [exit=N]
+ *           [log=PATH]
  *
  * It burns until its own CPU clock says N, sleeps, touches N MiB of memory,
- * writes N MiB, and can print its own peak memory as the kernel tells it. */
+ * writes N MiB, and can print its own peak memory as the kernel tells it. With
+ * a log it appends its own wall and CPU time in nanoseconds, taken in main(). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +68,26 @@ static void print_peak(int to)
         _exit(7);
 }
 
+static long long clock_ns(clockid_t id)
+{
+    struct timespec ts = {0};
+    clock_gettime(id, &ts);
+    return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static void log_append(const char *path, long long start_ns)
+{
+    char line[64];
+    int len = snprintf(line, sizeof(line), "%lld %lld\n", clock_ns(CLOCK_MONOTONIC) - start_ns,
+                       clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (write(fd, line, (size_t)len) != len)
+        _exit(6);
+}
+
 int main(int argc, char **argv)
 {
+    long long start_ns = clock_ns(CLOCK_MONOTONIC);
     burn(argument(argc, argv, "burn-ms"));
     usleep((useconds_t)argument(argc, argv, "sleep-ms") * 1000);
     if (argument(argc, argv, "alloc-mib") > 0)
@@ -80,5 +100,8 @@ int main(int argc, char **argv)
         print_peak(open("/dev/null", O_WRONLY | O_CLOEXEC));
         print_peak(1);
     }
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "log=", 4) == 0)
+            log_append(argv[i] + 4, start_ns);
     _exit((int)argument(argc, argv, "exit"));
 }

@@ -1,0 +1,15 @@
+# Ctrl-C: what was finished is reported and kept; the status says how it ended.
+( trap - INT; exec whyslow run --out out --json -- sleep 0.15 >result 2>/dev/null ) &
+pid=$!
+for i in $(seq 100); do pgrep -P $pid >/dev/null && break; sleep 0.05; done
+sleep 0.8
+kill -INT $pid
+wait $pid; echo "exit $?"
+python3 - <<'PY'
+import json, glob, os
+r = json.load(open("result"))
+assert 1 <= r["runs"] < 20, r["runs"]
+assert "interrupted" in r["measured"], r["measured"]
+assert r["artifacts"]["recording"].startswith("n/a: "), r["artifacts"]
+assert len(json.load(open("out/latest/baseline.json"))["runs"]) == r["runs"]
+PY
