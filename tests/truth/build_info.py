@@ -491,6 +491,11 @@ def check_refused(t):
     path.write_bytes(good[:len(good) // 2])
     refused(t, "a cut file is named so", path, "damaged", "cut off")
     data = bytearray(good)
+    struct.pack_into("<Q", data, 40, 0)  # no section headers, as sstrip leaves it
+    struct.pack_into("<HH", data, 60, 0, 0)
+    path.write_bytes(data[:len(good) // 8])
+    refused(t, "a cut file without sections is named so", path, "segment", "cut off")
+    data = bytearray(good)
     struct.pack_into("<H", data, 60, 0xfff0)
     path.write_bytes(data)
     refused(t, "too many sections are named so", path, "damaged", "sections")

@@ -329,6 +329,10 @@ static void the_tightest_cgroup_limit_counts(void **state)
            "echo max | tee '/sys/fs/cgroup/a/cpu.max'");
     put(machine, "/sys/fs/cgroup/a/cpu.stat", "usage_usec 5\nnr_periods 1000\nnr_throttled 300\n");
     expect(machine, "cpu_limit", CHECK_FAIL, "300 of 1000", "cpu.max");
+    put(machine, "/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+    expect(machine, "cpu_limit", CHECK_FAIL, "0.50 CPUs", "'/sys/fs/cgroup/a/cpu.max'");
+    put(machine, "/sys/fs/cgroup/a/b/cpu.max", "20000 100000\n");
+    expect(machine, "cpu_limit", CHECK_WARN, "0.20 CPUs", "'/sys/fs/cgroup/a/b/cpu.max'");
     /* The named process counts, not whyslow's own. */
     machine->input.pid = 7;
     put(machine, "/proc/7/cgroup", "0::/\n");
