@@ -410,7 +410,7 @@ const struct command cmd_doctor = {
     .name = "doctor",
     .group = "Look",
     .operands = "[A.json B.json]",
-    .summary = "what this machine is, what would spoil a measurement, what can be measured",
+    .summary = "what this machine is, what would spoil a run, what can be measured",
     .about =
         "Prints the fingerprint of the machine (CPU, memory, storage, kernel, isolation, "
         "toolchain), "

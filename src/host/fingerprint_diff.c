@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "host/fp.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -48,6 +49,7 @@ static const json_t *locate(const json_t *json)
 
 static int refuse(const json_t *json, const char *path, struct why *why)
 {
+    assert(json); /* it was loaded */
     static const char *const kinds[] = {"an object", "a list", "a text", "a number",
                                         "a number",  "true",   "false",  "null"};
     const char *schema = json_string_value(json_object_get(json, "schema"));

@@ -299,10 +299,10 @@ static void advice_row(const struct host *host, struct table_row *row)
 static void setting_row(const struct host *host, const struct knob *knob,
                         const struct knob_reading *reading, struct table_row *row)
 {
-    if (reading->na) {
+    if (!reading->files.data) {
+        const char *wanted = knob_first_choice(host->arena, knob->places[0].wanted);
         row->cells[COL_NOW] = value_tone(value_text("n/a"), TONE_DIM);
-        row->cells[COL_WANTED] = value_text(
-            knob_shown(knob->places[0].path, knob->places[0].wanted));
+        row->cells[COL_WANTED] = value_text(knob_shown(knob->places[0].path, wanted));
         row->cells[COL_STATE] = value_tone(value_text("n/a"), TONE_DIM);
         row->cells[COL_EFFECT] = value_tone(
             value_text(arena_printf(host->arena, "n/a: %s", reading->na)), TONE_DIM);
