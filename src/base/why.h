@@ -22,8 +22,8 @@ struct why {
 
 /* Each returns -error, so that a cause reads `return why_errno(...)`.
  * `remedy` may be NULL. why_errno appends strerror(error) and picks the kind
- * from it: EPERM, EACCES, ENOSYS, EOPNOTSUPP mean WHY_DENIED; ENOENT, ENOTDIR,
- * EISDIR mean WHY_USAGE; anything else WHY_FAILED. */
+ * from it: EPERM, EACCES, ENOSYS, EOPNOTSUPP, EROFS mean WHY_DENIED; ENOENT,
+ * ENOTDIR, EISDIR, EINVAL mean WHY_USAGE; anything else WHY_FAILED. */
 int why_errno(struct why *why, int error, const char *remedy, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 int why_set(struct why *why, enum why_kind kind, int error, const char *remedy, const char *fmt,

@@ -408,7 +408,7 @@ static const struct cmd_example doctor_examples[] = {
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .group = "Look",
+    .group = "Prepare the machine",
     .operands = "[A.json B.json]",
     .summary = "what this machine is, what would spoil a run, what can be measured",
     .about =

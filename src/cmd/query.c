@@ -376,7 +376,7 @@ static const struct cmd_example examples[] = {
 
 const struct command cmd_query = {
     .name = "query",
-    .group = "Look",
+    .group = "Look into a recording",
     .operands = "REC [SQL]",
     .summary = "ask a recording questions in SQL",
     .about = "Runs one read-only SQL statement over a recording and prints the rows as a table, as "

@@ -126,6 +126,9 @@ static void show_checks(const struct run *run)
 static int look(struct run *run, struct why *why)
 {
     step(run, 2, "fingerprint and pre-flight");
+    /* Before the binary is read: reading it would warm the cache. */
+    double share = 0;
+    bool share_known = fingerprint_resident_share(run->path, &share) == 0;
     struct why binary_why = {0};
     if (build_info_read(run->arena, run->path, &run->binary, &binary_why) < 0)
         run->binary_na = arena_dup(run->arena, binary_why.what);
@@ -134,6 +137,7 @@ static int look(struct run *run, struct why *why)
                                             .binary = binary,
                                             .binary_na = run->binary_na,
                                             .folder = ".",
+                                            .resident_share = share_known ? &share : NULL,
                                             .run_id = run->run_id};
     run->fingerprint = fingerprint_read(&fingerprint);
     struct check_input check = {.host = &run->host,
@@ -320,7 +324,7 @@ static const struct cmd_example run_examples[] = {
 
 const struct command cmd_run = {
     .name = "run",
-    .group = "Look",
+    .group = "Measure",
     .operands = "[--] COMMAND [ARGUMENT...]",
     .summary = "measure a command: what a run costs, and how stable that is",
     .about =

@@ -349,7 +349,7 @@ static const struct cmd_example tune_examples[] = {
 
 const struct command cmd_tune = {
     .name = "tune",
-    .group = "Look",
+    .group = "Prepare the machine",
     .operands = "[list|apply|revert] [KNOB…]",
     .summary = "kernel settings for steady measurements: show, apply, revert",
     .about =
