@@ -352,6 +352,8 @@ static void unit_count(struct dwarf_walk *walk, struct compile_unit *unit)
     unit_module(walk, unit, !runtime);
     if (runtime) {
         ret->runtime_units++;
+        if (!ret->rust_runtime && strstr(unit->producer, "rustc"))
+            ret->rust_runtime = compiler_name(arena, unit->producer);
         return;
     }
     ret->own_units++;

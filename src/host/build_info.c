@@ -171,12 +171,19 @@ static void optimization_fill(const struct findings *found, struct build_info *i
     info->optimized = fact(BUILD_UNKNOWN, info->optimization_na);
 }
 
+static bool found_rust(const struct findings *found)
+{
+    return found->dwarf.rust_runtime ||
+           (found->marks.language && strcmp(found->marks.language, "Rust") == 0);
+}
+
 static struct build_fact lto_fact(const struct findings *found)
 {
     const struct build_dwarf *dwarf = &found->dwarf;
     if (dwarf->lto_units > 0 && !found->dwarf_thin)
         return fact(BUILD_YES, "-flto in DW_AT_producer, or units made at link time");
-    if (found->marks.thin_lto)
+    /* Rust's own library comes so: its symbols say nothing of the program. */
+    if (found->marks.thin_lto && !found_rust(found))
         return fact(BUILD_YES, "symbols that ThinLTO renamed (….llvm.NUMBER)");
     if (found->go.found)
         return fact(BUILD_NO, "Go has no link-time optimization");
@@ -362,8 +369,12 @@ static void origin_fill(const struct findings *found, struct build_info *info)
         info->compiler = found->go.version;
     else if (dwarf->compilers.len > 0 && !found->dwarf_thin)
         info->compiler = tally_names(found->arena, &dwarf->compilers);
-    else if (*(comment = comment_compilers(found)))
+    else if (*(comment = comment_compilers(found)) &&
+             (!dwarf->rust_runtime || strstr(comment, "rustc")))
         info->compiler = comment;
+    else if (dwarf->rust_runtime) /* older ones leave no mark in .comment, the linker's gcc does */
+        info->compiler = arena_printf(found->arena, "%s (of the standard library inside)",
+                                      dwarf->rust_runtime);
     else
         info->compiler_na = arena_printf(found->arena, "%s, and there is no .comment",
                                          found->no_dwarf);

@@ -118,9 +118,10 @@ void build_tally_sort(struct build_tally *tally);
 
 struct build_dwarf {
     unsigned units;
-    unsigned own_units;     /* without start-up files, assembler and language runtimes */
-    unsigned runtime_units; /* the rest, assembler not counted */
-    unsigned split_units;   /* whose information stands in a .dwo file */
+    unsigned own_units;       /* without start-up files, assembler and language runtimes */
+    unsigned runtime_units;   /* the rest, assembler not counted */
+    const char *rust_runtime; /* the rustc that made the standard library inside; NULL if none */
+    unsigned split_units;     /* whose information stands in a .dwo file */
     unsigned dwo_missing;
     const char *dwo_missing_name;
     uint64_t code_bytes;       /* that any unit describes */

@@ -398,7 +398,8 @@ static void a_full_or_closed_folder_fails(void **state)
         print_message("SKIP: no mount namespace: %s\n", strerror(errno));
         skip();
     }
-    assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    /* EINVAL in a chroot, whose root is no mount: then the unmount below must do. */
+    assert_true(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 || errno == EINVAL);
     snprintf(folder, sizeof(folder), "%s/full", machine->root);
     assert_int_equal(mkdir(folder, 0700), 0);
     if (mount("none", folder, "tmpfs", 0, "size=8m") < 0) {
