@@ -266,7 +266,7 @@ static int query_sql(struct query *query, const char *sql, struct value *root, s
     sqlite3 *db = recording_db(query->recording);
     sqlite3_set_authorizer(db, guard_decide, &query->guard);
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
-    struct value table;
+    struct value table = {0};
     bool truncated = false;
     int r = prepare_one(db, sql, &query->guard, &stmt, why);
     if (r == 0)

@@ -85,8 +85,8 @@ static unsigned width_of(uint64_t range)
 
 /* Two column types, the same code: the planes of values less the smallest. */
 #define COLUMN_PUT(name, type)                                                                     \
-    static unsigned char *name(unsigned char *header, unsigned char *at, const type *values,       \
-                               uint32_t count)                                                     \
+    static unsigned char *name(unsigned char *header, unsigned char *at,                           \
+                               const __typeof__(type) *values, uint32_t count)                     \
     {                                                                                              \
         type low = values[0], high = values[0];                                                    \
         for (uint32_t i = 1; i < count; i++) {                                                     \
@@ -108,7 +108,7 @@ COLUMN_PUT(column_put_u32, uint32_t)
  * can do many values at a time. */
 #define COLUMN_GET(name, type)                                                                     \
     static const unsigned char *name(const unsigned char *header, const unsigned char *at,         \
-                                     type *values, uint32_t count)                                 \
+                                     __typeof__(type) *values, uint32_t count)                     \
     {                                                                                              \
         type low = (type)get_u64(header);                                                          \
         unsigned width = (unsigned)get_u64(header + 8);                                            \

@@ -4,6 +4,7 @@
 #include "store/db.h"
 #include "store/reader_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -295,6 +296,7 @@ int recording_stack_node(struct recording *recording, uint32_t stack, uint32_t *
         if (r < 0)
             return r;
     }
+    assert(recording->stacks);
     if (stack == 0 || stack > recording->counts[RECORDING_STACK])
         return why_set(why, WHY_FAILED, EINVAL, NULL, "'%s' has no stack %u", recording->path,
                        stack);

@@ -140,22 +140,22 @@ struct recorded_document {
     struct str json;
 };
 
-#define RECORDING_EACH(noun, row)                                                                  \
+#define RECORDING_EACH(noun, type)                                                                 \
     MUST_USE int recording_each_##noun(struct recording *recording,                                \
-                                       int (*fn)(void *context, const struct row *row),            \
+                                       int (*fn)(void *context, const __typeof__(type) *row),      \
                                        void *context, struct why *why)
-RECORDING_EACH(text, recorded_text);
-RECORDING_EACH(process, recorded_process);
-RECORDING_EACH(thread, recorded_thread);
-RECORDING_EACH(image, recorded_image);
-RECORDING_EACH(mapping, recorded_mapping);
-RECORDING_EACH(frame, recorded_frame);
-RECORDING_EACH(location, location_info);
-RECORDING_EACH(total, recorded_total);
-RECORDING_EACH(source_line, recorded_source_line);
-RECORDING_EACH(instruction, recorded_instruction);
-RECORDING_EACH(counter, recorded_counter);
-RECORDING_EACH(document, recorded_document);
+RECORDING_EACH(text, struct recorded_text);
+RECORDING_EACH(process, struct recorded_process);
+RECORDING_EACH(thread, struct recorded_thread);
+RECORDING_EACH(image, struct recorded_image);
+RECORDING_EACH(mapping, struct recorded_mapping);
+RECORDING_EACH(frame, struct recorded_frame);
+RECORDING_EACH(location, struct location_info);
+RECORDING_EACH(total, struct recorded_total);
+RECORDING_EACH(source_line, struct recorded_source_line);
+RECORDING_EACH(instruction, struct recorded_instruction);
+RECORDING_EACH(counter, struct recorded_counter);
+RECORDING_EACH(document, struct recorded_document);
 
 /* The connection itself, read-only, for SQL that people type. */
 sqlite3 *recording_db(struct recording *recording);

@@ -123,29 +123,29 @@ static uint64_t rows_end_ns(struct rows *rows, int column)
     return rows_null(rows, column) ? 0 : rows_bits(rows, column);
 }
 
-#define EACH(noun, row_type, sql)                                                                  \
-    static void noun##_read(struct rows *rows, struct row_type *row);                              \
-    RECORDING_EACH(noun, row_type)                                                                 \
+#define EACH(noun, type, sql)                                                                      \
+    static void noun##_read(struct rows *rows, __typeof__(type) *row);                             \
+    RECORDING_EACH(noun, type)                                                                     \
     {                                                                                              \
         struct rows rows;                                                                          \
         rows_begin(&rows, recording, #noun, sql, why);                                             \
         while (rows_next(&rows)) {                                                                 \
-            struct row_type row = {0};                                                             \
+            type row = {0};                                                                        \
             noun##_read(&rows, &row);                                                              \
             if (rows.error == 0)                                                                   \
                 rows.error = MIN(fn(context, &row), 0);                                            \
         }                                                                                          \
         return rows_end(&rows);                                                                    \
     }                                                                                              \
-    static void noun##_read(struct rows *rows, struct row_type *row)
+    static void noun##_read(struct rows *rows, __typeof__(type) *row)
 
-EACH(text, recorded_text, "SELECT id, text FROM text ORDER BY id")
+EACH(text, struct recorded_text, "SELECT id, text FROM text ORDER BY id")
 {
     row->id = rows_own_id(rows);
     row->text = rows_text(rows, 1);
 }
 
-EACH(process, recorded_process,
+EACH(process, struct recorded_process,
      "SELECT id, pid, parent, start_ns, end_ns, wait_status, exe, command FROM process ORDER BY id")
 {
     row->id = rows_own_id(rows);
@@ -159,7 +159,7 @@ EACH(process, recorded_process,
     row->info.command = rows_text(rows, 7);
 }
 
-EACH(thread, recorded_thread,
+EACH(thread, struct recorded_thread,
      "SELECT id, process, tid, start_ns, end_ns, name FROM thread ORDER BY id")
 {
     row->id = rows_own_id(rows);
@@ -171,7 +171,8 @@ EACH(thread, recorded_thread,
     row->info.name = rows_text(rows, 5);
 }
 
-EACH(image, recorded_image, "SELECT id, kind, path, build_id, size_bytes FROM image ORDER BY id")
+EACH(image, struct recorded_image,
+     "SELECT id, kind, path, build_id, size_bytes FROM image ORDER BY id")
 {
     row->id = rows_own_id(rows);
     row->info.kind = (enum image_kind)rows_kind(rows, 1, schema_image_kind_find);
@@ -180,7 +181,7 @@ EACH(image, recorded_image, "SELECT id, kind, path, build_id, size_bytes FROM im
     row->info.size_bytes = rows_bits(rows, 4);
 }
 
-EACH(mapping, recorded_mapping,
+EACH(mapping, struct recorded_mapping,
      "SELECT id, process, image, start_ns, end_ns, address, size_bytes, file_offset FROM mapping"
      " ORDER BY id")
 {
@@ -195,7 +196,8 @@ EACH(mapping, recorded_mapping,
     row->info.file_offset = rows_bits(rows, 7);
 }
 
-EACH(frame, recorded_frame, "SELECT id, kind, reason, image, address, name FROM frame ORDER BY id")
+EACH(frame, struct recorded_frame,
+     "SELECT id, kind, reason, image, address, name FROM frame ORDER BY id")
 {
     row->id = rows_own_id(rows);
     row->info.kind = (enum frame_kind)rows_kind(rows, 1, schema_frame_kind_find);
@@ -205,7 +207,7 @@ EACH(frame, recorded_frame, "SELECT id, kind, reason, image, address, name FROM 
     row->info.name = rows_id(rows, 5, RECORDING_TEXT, true);
 }
 
-EACH(location, location_info,
+EACH(location, struct location_info,
      "SELECT frame, depth, function, file, line FROM location ORDER BY frame, depth")
 {
     row->frame = rows_id(rows, 0, RECORDING_FRAME, false);
@@ -215,7 +217,7 @@ EACH(location, location_info,
     row->line = rows_u32(rows, 4);
 }
 
-EACH(total, recorded_total,
+EACH(total, struct recorded_total,
      "SELECT series, thread, stack, count, weight FROM total ORDER BY series, thread, stack")
 {
     row->series = rows_id(rows, 0, RECORDING_SERIES, false);
@@ -225,7 +227,7 @@ EACH(total, recorded_total,
     row->weight = rows_number(rows, 4, INT64_MAX);
 }
 
-EACH(source_line, recorded_source_line,
+EACH(source_line, struct recorded_source_line,
      "SELECT file, line, text FROM source_line ORDER BY file, line")
 {
     row->file = rows_id(rows, 0, RECORDING_TEXT, false);
@@ -233,7 +235,7 @@ EACH(source_line, recorded_source_line,
     row->text = rows_text(rows, 2);
 }
 
-EACH(instruction, recorded_instruction,
+EACH(instruction, struct recorded_instruction,
      "SELECT image, address, size_bytes, text FROM instruction ORDER BY image, address")
 {
     row->image = rows_id(rows, 0, RECORDING_IMAGE, false);
@@ -242,14 +244,14 @@ EACH(instruction, recorded_instruction,
     row->text = rows_text(rows, 3);
 }
 
-EACH(counter, recorded_counter, "SELECT name, unit, value FROM counter ORDER BY name")
+EACH(counter, struct recorded_counter, "SELECT name, unit, value FROM counter ORDER BY name")
 {
     row->name = rows_text(rows, 0);
     row->unit = (enum unit)rows_kind(rows, 1, schema_unit_find);
     row->value = rows_number(rows, 2, INT64_MAX);
 }
 
-EACH(document, recorded_document, "SELECT name, json FROM document ORDER BY name")
+EACH(document, struct recorded_document, "SELECT name, json FROM document ORDER BY name")
 {
     row->name = rows_text(rows, 0);
     row->json = rows_text(rows, 1);

@@ -120,9 +120,9 @@ static int find(const char *const *names, size_t count, const char *name)
 }
 
 #define NAMES(prefix, type, names)                                                                 \
-    const char *prefix##_name(type kind)                                                           \
+    const char *prefix##_name(type value)                                                          \
     {                                                                                              \
-        return (size_t)kind < ARRAY_SIZE(names) ? names[kind] : NULL;                              \
+        return (size_t)value < ARRAY_SIZE(names) ? (names)[value] : NULL;                          \
     }                                                                                              \
     int prefix##_find(const char *name)                                                            \
     {                                                                                              \

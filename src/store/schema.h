@@ -36,11 +36,11 @@ extern const struct schema_table schema_tables[]; /* ends with a NULL name */
 
 /* Kinds and units are stored by name: numbers would tie the file to one
  * version of the program. The functions back give -1 for an unknown name. */
-const char *schema_unit_name(enum unit unit);
+const char *schema_unit_name(enum unit value);
 int schema_unit_find(const char *name);
-const char *schema_image_kind_name(enum image_kind kind);
+const char *schema_image_kind_name(enum image_kind value);
 int schema_image_kind_find(const char *name);
-const char *schema_frame_kind_name(enum frame_kind kind);
+const char *schema_frame_kind_name(enum frame_kind value);
 int schema_frame_kind_find(const char *name);
-const char *schema_series_kind_name(enum series_kind kind);
+const char *schema_series_kind_name(enum series_kind value);
 int schema_series_kind_find(const char *name);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,8 +146,7 @@ static char *join(const struct labels *labels, const uint32_t *frames, int depth
         const char *label = labels->frames.data[frames[i] - 1];
         size_t need = strlen(label) + 1;
         if (len + need + 8 > size) {
-            memcpy(text + len, ";…", 4);
-            len += 4;
+            len += (size_t)snprintf(text + len, size - len, ";…");
             break;
         }
         if (len > 0)
@@ -166,10 +166,11 @@ static void stack_text(sqlite3_context *context, int argc, sqlite3_value **argv)
     if (stack < 1 || stack > recording_count(labels->recording, RECORDING_STACK))
         return;
     struct why why = {0};
-    uint32_t frames[DEPTH_MAX];
-    int depth = load(labels, &why);
-    if (depth == 0)
-        depth = recording_stack(labels->recording, (uint32_t)stack, frames, DEPTH_MAX, &why);
+    uint32_t frames[DEPTH_MAX] = {0};
+    int r = load(labels, &why);
+    int depth = r < 0
+                    ? r
+                    : recording_stack(labels->recording, (uint32_t)stack, frames, DEPTH_MAX, &why);
     if (depth < 0) {
         fail(context, depth, &why);
         return;

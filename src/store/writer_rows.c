@@ -27,8 +27,8 @@ static const char *const statements[SQL_COUNT] = {
     [SQL_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5)",
     [SQL_TOTAL] = "INSERT OR REPLACE INTO total VALUES(?1, ?2, ?3, ?4, ?5)",
     [SQL_CHUNK_ADD] = "INSERT INTO chunk VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6)",
-    [SQL_CHUNK_UPDATE] = "UPDATE chunk SET series = ?1, start_ns = ?2, end_ns = ?3, samples = ?4,"
-                         " codec = ?5, data = ?6 WHERE id = ?7",
+    [SQL_CHUNK_UPDATE] =
+        "UPDATE chunk SET start_ns = ?2, end_ns = ?3, samples = ?4, data = ?5 WHERE id = ?1",
     [SQL_COUNTER] = "INSERT OR REPLACE INTO counter VALUES(?1, ?2, ?3)",
     [SQL_DOCUMENT] = "INSERT OR REPLACE INTO document VALUES(?1, ?2)",
 };

@@ -73,9 +73,9 @@ static int totals_count(struct series_buffer *buffer)
 static int chunk_write(struct recording_writer *writer, uint32_t series)
 {
     struct series_buffer *buffer = &writer->series.data[series - 1];
-    const void *data;
-    size_t size;
-    uint64_t start_ns, end_ns;
+    const void *data = NULL;
+    size_t size = 0;
+    uint64_t start_ns = 0, end_ns = 0;
     int r = totals_count(buffer);
     if (r == 0)
         r = chunk_encode(&writer->encoder, &buffer->columns, &data, &size, &start_ns, &end_ns);
@@ -83,9 +83,8 @@ static int chunk_write(struct recording_writer *writer, uint32_t series)
         return writer_fail_errno(writer, -r, "add samples to");
     struct str blob = {data, size};
     if (buffer->chunk != 0)
-        return writer_put(writer, SQL_CHUNK_UPDATE, "iiiiibi", (int64_t)series, (int64_t)start_ns,
-                          (int64_t)end_ns, (int64_t)buffer->columns.samples, (int64_t)CHUNK_CODEC,
-                          blob, buffer->chunk);
+        return writer_put(writer, SQL_CHUNK_UPDATE, "iiiib", buffer->chunk, (int64_t)start_ns,
+                          (int64_t)end_ns, (int64_t)buffer->columns.samples, blob);
     r = writer_put(writer, SQL_CHUNK_ADD, "iiiiib", (int64_t)series, (int64_t)start_ns,
                    (int64_t)end_ns, (int64_t)buffer->columns.samples, (int64_t)CHUNK_CODEC, blob);
     if (r == 0)
