@@ -15,7 +15,6 @@
 #pragma once
 
 #include <assert.h>
-#include <limits.h>
 #include <stdint.h>
 
 enum launcher_flags {
@@ -65,8 +64,8 @@ struct launcher_event {
     char io[256]; /* its text */
 };
 
-/* A pipe takes it whole or not at all, so that two writers cannot mix. */
-static_assert(sizeof(struct launcher_event) <= PIPE_BUF, "events must be atomic");
+/* A pipe takes it whole or not at all (PIPE_BUF), so that two writers cannot mix. */
+static_assert(sizeof(struct launcher_event) <= 4096, "events must be atomic");
 
 /* Returns when the target has ended; the caller exits then. */
 void launcher_run(const struct launcher_opts *opts);

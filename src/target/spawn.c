@@ -7,6 +7,7 @@
 #include "target/interrupt.h"
 #include "target/spawn_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -387,6 +388,7 @@ int spawn_run(const struct spawn_opts *opts, struct spawn_result *ret, struct wh
     int r = spawn_start(opts, &spawn, why);
     if (r < 0)
         return r;
+    assert(spawn);
     r = spawn_release(spawn, why);
     while (r == 0)
         r = spawn_wait(spawn, clock_mono_ns() + NS_PER_SEC, why);

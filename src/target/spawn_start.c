@@ -16,7 +16,6 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-extern char **environ;
 /* Made by tools/embed from helper/; empty where there is no helper. */
 extern const unsigned char launcher_blob[];
 extern const size_t launcher_blob_bytes;

@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static int run(struct spawn_opts opts, char *const *argv, struct spawn_result *ret, struct why *why)
 {
     char path[PATH_MAX];
@@ -45,7 +43,7 @@ static void tail_is(const struct spawn_captured *got, const char *expected)
 static void exit_status_and_death_by_signal_are_told_apart(void **state)
 {
     (void)state;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(run(CAPTURED, ARGV("sh", "-c", "exit 3"), &result, NULL), 0);
     assert_true(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 3);
     assert_int_equal(run(CAPTURED, ARGV("sh", "-c", "kill -SEGV $$"), &result, NULL), 0);
@@ -56,7 +54,7 @@ static void exit_status_and_death_by_signal_are_told_apart(void **state)
 static void both_streams_are_counted_hashed_and_kept_apart(void **state)
 {
     (void)state;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(run(CAPTURED, ARGV("sh", "-c", "printf abc; printf error >&2"), &result, NULL),
                      0);
     tail_is(&result.output, "abc");
@@ -69,7 +67,7 @@ static void both_streams_are_counted_hashed_and_kept_apart(void **state)
 static void large_output_is_counted_but_not_kept(void **state)
 {
     (void)state;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(
         run(CAPTURED, ARGV("sh", "-c", "head -c 20000000 /dev/zero; printf end"), &result, NULL),
         0);
@@ -83,7 +81,7 @@ static void a_timeout_ends_the_target_and_its_children(void **state)
     (void)state;
     struct spawn_opts opts = CAPTURED;
     opts.timeout_ns = 200 * NS_PER_MS;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     uint64_t start_ns = clock_mono_ns();
     assert_int_equal(run(opts, ARGV("sh", "-c", "sleep 77 & echo $!; wait"), &result, NULL), 0);
     assert_true(result.timed_out);
@@ -110,7 +108,7 @@ static void a_target_that_ignores_sigterm_is_killed(void **state)
     (void)state;
     struct spawn_opts opts = CAPTURED;
     opts.timeout_ns = 100 * NS_PER_MS;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(
         run(opts, ARGV("sh", "-c", "trap '' TERM; while :; do sleep 1; done"), &result, NULL), 0);
     assert_true(result.timed_out);
@@ -130,7 +128,7 @@ static void same_as_plain_child(const char *script, bool plain)
     struct spawn_opts opts = CAPTURED;
     opts.plain = plain;
     opts.input = SPAWN_INHERIT;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(run(opts, ARGV("sh", "-c", script), &result, NULL), 0);
     tail_is(&result.output, expected);
 }
@@ -163,7 +161,7 @@ static void environment_mask_and_dispositions_are_the_callers(void **state)
     signal(SIGUSR2, SIG_DFL);
     sigprocmask(SIG_SETMASK, &old, NULL);
 
-    struct spawn_result result;
+    struct spawn_result result = {0};
     struct sha256 hash;
     char expected[SHA256_TEXT_BYTES];
     sha256_init(&hash);
@@ -205,7 +203,7 @@ static void peak_memory_is_the_targets_own(void **state)
     char *ours = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(ours != MAP_FAILED);
     memset(ours, 1, len);
-    struct spawn_result large, small;
+    struct spawn_result large = {0}, small = {0};
     const char *known = known_path();
     assert_int_equal(run(CAPTURED, ARGV(known, "alloc-mib=500", "hwm=1"), &large, NULL), 0);
     assert_int_equal(run(CAPTURED, ARGV(known, "hwm=1"), &small, NULL), 0);
@@ -226,7 +224,7 @@ static void without_the_helper_a_hidden_peak_is_said_to_be_unknown(void **state)
     memset(ours, 1, len);
     struct spawn_opts opts = CAPTURED;
     opts.plain = true;
-    struct spawn_result small;
+    struct spawn_result small = {0};
     assert_int_equal(run(opts, ARGV("true"), &small, NULL), 0);
     munmap(ours, len);
     assert_false(small.peak_rss_known);
@@ -251,7 +249,7 @@ static void a_held_target_waits_and_a_zombie_can_be_read(void **state)
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/stat", spawn_pid(spawn));
     assert_int_equal(access(path, R_OK), 0);
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(spawn_finish(spawn, &result, NULL), 0);
     assert_true(result.wall_ns < 90 * NS_PER_MS); /* the hold does not count */
     assert_int_equal(access(path, R_OK), -1);
@@ -286,7 +284,7 @@ static void what_cannot_be_started_says_why(void **state)
 static void output_of_what_is_left_behind_is_flagged_and_not_waited_for(void **state)
 {
     (void)state;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     uint64_t start_ns = clock_mono_ns();
     assert_int_equal(run(CAPTURED, ARGV("sh", "-c", "sleep 3 & printf x"), &result, NULL), 0);
     assert_true(clock_mono_ns() - start_ns < 2 * NS_PER_SEC);
@@ -304,7 +302,7 @@ static void an_interrupt_reaches_the_target(void **state)
         kill(getppid(), SIGINT);
         _exit(0);
     }
-    struct spawn_result result;
+    struct spawn_result result = {0};
     int r = run(CAPTURED, ARGV("sh", "-c", "trap 'exit 42' INT; while :; do sleep 0.05; done"),
                 &result, NULL);
     interrupt_unwatch();
@@ -317,7 +315,7 @@ static void an_interrupt_reaches_the_target(void **state)
 static void figures_of_a_run_are_those_it_was_told_to_cost(void **state)
 {
     (void)state;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     char file[64];
     snprintf(file, sizeof(file), "file=/tmp/whyslow-known-%d", (int)getpid());
     assert_int_equal(run(CAPTURED,
@@ -337,7 +335,7 @@ static void figures_of_a_run_are_those_it_was_told_to_cost(void **state)
 static void stdin_is_empty_by_default(void **state)
 {
     (void)state;
-    struct spawn_result result;
+    struct spawn_result result = {0};
     assert_int_equal(run(CAPTURED, ARGV("wc", "-c"), &result, NULL), 0);
     tail_is(&result.output, "0\n");
 }

@@ -26,7 +26,7 @@ static long argument(int argc, char **argv, const char *name)
 static void burn(long ms)
 {
     struct timespec ts = {0};
-    volatile unsigned long sum = 0;
+    static volatile unsigned long sum;
     do {
         for (int i = 0; i < 10000; i++)
             sum += (unsigned long)i;
