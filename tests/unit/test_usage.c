@@ -194,6 +194,18 @@ static void totals_agree_with_what_the_kernel_says_at_the_end(void **state)
     assert_true(c.counter_count >= 5);
 }
 
+static void what_came_after_the_last_reading_is_read_from_the_zombie(void **state)
+{
+    (void)state;
+    char text[PATH_MAX + 256];
+    struct catcher c = {0};
+    struct spawn_result result;
+    script(text, sizeof(text), "exec %s", "burn-ms=320"); /* busy to its last moment */
+    record(text, &c, &result);
+    uint64_t cpu_ns = result.user_ns + result.system_ns;
+    assert_in_range(sum_of(&c, "on_cpu"), cpu_ns - 5 * NS_PER_MS, cpu_ns + 5 * NS_PER_MS);
+}
+
 static void children_are_found_and_told_apart(void **state)
 {
     (void)state;
@@ -260,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_agree_with_what_the_kernel_says_at_the_end),
+        cmocka_unit_test(what_came_after_the_last_reading_is_read_from_the_zombie),
         cmocka_unit_test(children_are_found_and_told_apart),
         cmocka_unit_test(memory_over_time_is_seen),
         cmocka_unit_test(a_full_disk_is_an_error_and_no_crash),
