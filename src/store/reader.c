@@ -310,7 +310,7 @@ int recording_stack(struct recording *recording, uint32_t stack, uint32_t *ret_f
 {
     int depth = 0;
     while (stack != 0) {
-        uint32_t frame;
+        uint32_t frame = 0;
         int r = recording_stack_node(recording, stack, &stack, &frame, why);
         if (r < 0)
             return r;
