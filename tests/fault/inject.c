@@ -4,8 +4,6 @@
  *
  * Sticky faults go on from there, as a full disk does. FILE appears when a
  * fault has happened: a loop over N ends when it does not. */
-/* Both spellings of open and pwrite are wanted, not one under two names. */
-#undef _FILE_OFFSET_BITS
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -16,10 +14,26 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* glibc's own, behind the names we take over. */
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *old, size_t size);
+/* Our functions are called inject_NAME in C and NAME to the linker; what they
+ * stand in front of is reached through glibc's inner names and system calls. */
+#define SYMBOL(name) __asm__(#name)
+
+void *real_malloc(size_t size) SYMBOL(__libc_malloc);
+void *real_calloc(size_t count, size_t size) SYMBOL(__libc_calloc);
+void *real_realloc(void *old, size_t size) SYMBOL(__libc_realloc);
+
+void *inject_malloc(size_t size) SYMBOL(malloc);
+void *inject_calloc(size_t count, size_t size) SYMBOL(calloc);
+void *inject_realloc(void *old, size_t size) SYMBOL(realloc);
+int inject_open(const char *path, int flags, ...) SYMBOL(open);
+int inject_open64(const char *path, int flags, ...) SYMBOL(open64);
+int inject_openat(int folder, const char *path, int flags, ...) SYMBOL(openat);
+int inject_openat64(int folder, const char *path, int flags, ...) SYMBOL(openat64);
+ssize_t inject_write(int fd, const void *data, size_t len) SYMBOL(write);
+ssize_t inject_pwrite(int fd, const void *data, size_t len, off64_t at) SYMBOL(pwrite);
+ssize_t inject_pwrite64(int fd, const void *data, size_t len, off64_t at) SYMBOL(pwrite64);
+int inject_fsync(int fd) SYMBOL(fsync);
+int inject_fdatasync(int fd) SYMBOL(fdatasync);
 
 static enum { KIND_NONE, KIND_MALLOC, KIND_OPEN, KIND_WRITE, KIND_SYNC } kind;
 static long countdown;
@@ -53,31 +67,31 @@ static bool fails(int which)
     return true;
 }
 
-void *malloc(size_t size)
+void *inject_malloc(size_t size)
 {
     if (fails(KIND_MALLOC)) {
         errno = ENOMEM;
         return NULL;
     }
-    return __libc_malloc(size);
+    return real_malloc(size);
 }
 
-void *calloc(size_t count, size_t size)
+void *inject_calloc(size_t count, size_t size)
 {
     if (fails(KIND_MALLOC)) {
         errno = ENOMEM;
         return NULL;
     }
-    return __libc_calloc(count, size);
+    return real_calloc(count, size);
 }
 
-void *realloc(void *old, size_t size)
+void *inject_realloc(void *old, size_t size)
 {
     if (fails(KIND_MALLOC)) {
         errno = ENOMEM;
         return NULL;
     }
-    return __libc_realloc(old, size);
+    return real_realloc(old, size);
 }
 
 static int do_open(int folder, const char *path, int flags, mode_t mode)
@@ -107,10 +121,10 @@ static int do_open(int folder, const char *path, int flags, mode_t mode)
         va_end(args);                                                                              \
         return do_open(folder, path, flags, mode);                                                 \
     }
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
+OPEN(inject_open)
+OPEN(inject_open64)
+OPENAT(inject_openat)
+OPENAT(inject_openat64)
 
 /* Standard output and error still work: a program must be able to say why. */
 static bool write_fails(int fd)
@@ -121,17 +135,17 @@ static bool write_fails(int fd)
     return true;
 }
 
-ssize_t write(int fd, const void *data, size_t len)
+ssize_t inject_write(int fd, const void *data, size_t len)
 {
     return write_fails(fd) ? -1 : syscall(SYS_write, fd, data, len);
 }
 
-ssize_t pwrite(int fd, const void *data, size_t len, off_t at)
+ssize_t inject_pwrite(int fd, const void *data, size_t len, off64_t at)
 {
     return write_fails(fd) ? -1 : syscall(SYS_pwrite64, fd, data, len, at);
 }
 
-ssize_t pwrite64(int fd, const void *data, size_t len, off64_t at)
+ssize_t inject_pwrite64(int fd, const void *data, size_t len, off64_t at)
 {
     return write_fails(fd) ? -1 : syscall(SYS_pwrite64, fd, data, len, at);
 }
@@ -145,12 +159,12 @@ static int do_sync(int fd, long call)
     return (int)syscall(call, fd);
 }
 
-int fsync(int fd)
+int inject_fsync(int fd)
 {
     return do_sync(fd, SYS_fsync);
 }
 
-int fdatasync(int fd)
+int inject_fdatasync(int fd)
 {
     return do_sync(fd, SYS_fdatasync);
 }
