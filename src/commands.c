@@ -1,16 +1,22 @@
-/* The table of commands. A new one is a file in cmd/ and a row here. */
+/* The table of commands. A new one is a file in cmd/ that defines `cmd_NAME`, and a row here;
+ * the order is that of the overview in `whyslow --help`. */
 #include "cmd/cmd.h"
-#include "cmd/doctor.h"
-#include "cmd/help.h"
-#include "cmd/query.h"
-#include "cmd/run.h"
-#include "cmd/tune.h"
 
 #include <string.h>
 
-const struct command *const commands[] = {
-    &cmd_run, &cmd_query, &cmd_doctor, &cmd_tune, &cmd_help, NULL,
-};
+#define COMMANDS(ROW)                                                                              \
+    ROW(run)                                                                                       \
+    ROW(query)                                                                                     \
+    ROW(doctor)                                                                                    \
+    ROW(tune)                                                                                      \
+    ROW(help)
+
+#define DECLARE(name) extern const struct command cmd_##name;
+#define POINT(name)   &cmd_##name,
+
+COMMANDS(DECLARE)
+
+const struct command *const commands[] = {COMMANDS(POINT) NULL};
 
 const struct command *command_find(const char *name)
 {

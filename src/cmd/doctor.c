@@ -1,6 +1,6 @@
 /* doctor: what this machine is, what would spoil a measurement on it, and what can be
  * measured. Reads, asks the tables of host/ and collect/, and changes nothing. */
-#include "cmd/doctor.h"
+#include "cmd/cmd.h"
 
 #include "cmd/doctor_target.h"
 #include "collect/collectors.h"

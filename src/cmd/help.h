@@ -3,8 +3,6 @@
 
 #include "cmd/cmd.h"
 
-extern const struct command cmd_help;
-
 /* The overview of all commands, for `whyslow --help`. */
 void help_overview(FILE *out);
 /* Usage, options and examples of one command. */

@@ -1,7 +1,7 @@
 /* `whyslow query`: read-only SQL over a recording, as table, JSON or Markdown.
  *
  * open → register `sample` and `stack_text()` → one statement → one table. */
-#include "cmd/query.h"
+#include "cmd/cmd.h"
 
 #include "base/log.h"
 #include "store/db.h"

@@ -1,6 +1,6 @@
 /* run: the loop as far as it goes in this version. Scenario, fingerprint and pre-flight,
  * baseline, one recorded run; each leaves its artifact in the folder of the run. */
-#include "cmd/run.h"
+#include "cmd/cmd.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

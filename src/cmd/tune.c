@@ -1,5 +1,5 @@
 /* tune: the kernel's knobs. Shows, asks, remembers, changes, and puts back. */
-#include "cmd/tune.h"
+#include "cmd/cmd.h"
 
 #include "base/fd.h"
 #include "host/knobs.h"

@@ -1,6 +1,0 @@
-/* `whyslow doctor`. */
-#pragma once
-
-#include "cmd/cmd.h"
-
-extern const struct command cmd_doctor;
