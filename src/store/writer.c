@@ -404,9 +404,10 @@ int recording_writer_tick(struct recording_writer *writer)
 static int fold(struct recording_writer *writer)
 {
     writer_unprepare(writer);
+    sqlite3_busy_timeout(writer->db, 500); /* readers may stay for long: do not wait for them */
     int rc = db_exec(writer->db, "PRAGMA synchronous = NORMAL; PRAGMA wal_checkpoint(TRUNCATE);"
                                  "PRAGMA journal_mode = DELETE");
-    if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
+    if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED) {
         log_warning("'%s' is being read: its log (-wal) stays beside it for now", writer->path);
         return 0;
     }

@@ -493,6 +493,37 @@ static void what_was_committed_can_be_read_while_recording(void **state)
     recording_close(recording);
 }
 
+static void a_reader_does_not_keep_the_writer_from_finishing(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct fixture fixture;
+    struct sample_cursor *cursor;
+    struct sample_block block;
+    struct why why = {0};
+    assert_int_equal(fixture_begin(sink, &fixture), 0);
+    assert_int_equal(fixture_samples(sink, &fixture, 40000), 0);
+    assert_int_equal(recording_writer_commit(writer), 0);
+    struct recording *recording = open_good();
+    assert_int_equal(sample_cursor_open(recording, 1, SAMPLES_ALL, &cursor, &why), 0);
+    assert_int_equal(sample_cursor_next(cursor, &block, &why), 1);
+    assert_int_equal(fixture_samples(sink, &fixture, 5000), 0);
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
+    recording_writer_close(writer);
+    /* The reader still sees what it began with. */
+    uint64_t seen = block.count;
+    while (sample_cursor_next(cursor, &block, &why) > 0)
+        seen += block.count;
+    assert_int_equal(seen, 36000);
+    sample_cursor_close(cursor);
+    recording_close(recording);
+    recording = open_good();
+    assert_true(recording_finished(recording));
+    assert_samples(recording, &fixture, 45000);
+    recording_close(recording);
+}
+
 static void a_finished_recording_is_one_file(void **state)
 {
     (void)state;
@@ -779,6 +810,7 @@ int main(void)
         TEST(a_second_later_samples_are_in_the_file),
         TEST(slow_series_do_not_end_in_tiny_chunks),
         TEST(what_was_committed_can_be_read_while_recording),
+        TEST(a_reader_does_not_keep_the_writer_from_finishing),
         TEST(a_finished_recording_is_one_file),
         TEST(an_existing_file_is_never_overwritten),
         TEST(odd_names_are_only_names),
