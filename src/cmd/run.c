@@ -102,6 +102,15 @@ static const char *cell_text(const struct table *table, const struct table_row *
     return "";
 }
 
+static void check_line(const struct run *run, const char *label, const char *text)
+{
+    if (!*text)
+        return;
+    fputs(label, run->call->err);
+    text_print(run->call->err, str_from(text));
+    fputc('\n', run->call->err);
+}
+
 /* Before time is spent: what would spoil the result, in the same words as doctor's. */
 static void show_checks(const struct run *run)
 {
@@ -110,14 +119,11 @@ static void show_checks(const struct run *run)
         const char *verdict = cell_text(table, row, "verdict");
         if (strcmp(verdict, "fail") != 0)
             continue;
-        const char *mend = cell_text(table, row, "mend");
-        const char *line = arena_printf(
-            run->arena, "%s: %s; spoils: %s%s%s", cell_text(table, row, "check"),
-            cell_text(table, row, "detail"), cell_text(table, row, "spoils"),
-            *mend ? "; mend: " : "", mend);
-        fputs("whyslow: check failed: ", run->call->err);
-        text_print(run->call->err, str_from(line));
-        fputc('\n', run->call->err);
+        check_line(run, "whyslow: check failed: ",
+                   arena_printf(run->arena, "%s: %s", cell_text(table, row, "check"),
+                                cell_text(table, row, "detail")));
+        check_line(run, "  spoils: ", cell_text(table, row, "spoils"));
+        check_line(run, "  mend: ", cell_text(table, row, "mend"));
     }
     fflush(run->call->err);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* M6: a baseline that moves more than this between its first and last third is not one. */
-enum { DRIFT_PERCENT_MAX = 10 };
+enum { DRIFT_PERCENT_MAX = 10, NOISE_PERCENT_MAX = 5 };
 
 enum { COL_ID, COL_TITLE, COL_MEDIAN, COL_INTERVAL, COL_LOW, COL_HIGH, COL_P95, COL_MAX, COL_UNIT };
 
@@ -101,7 +101,8 @@ static const char *runs_text(const struct run_facts *facts)
     return text;
 }
 
-/* The word first: stable, unstable, or why neither can be said. */
+/* The word first: stable, noisy, unstable, or why none can be said. Drift makes a median
+ * meaningless; noise only makes it vague. */
 static struct value stability(const struct run_facts *facts)
 {
     const struct summary *s = &facts->baseline->summaries[METRIC_WALL];
@@ -113,10 +114,11 @@ static struct value stability(const struct run_facts *facts)
         "wall time varies by %.1f%% (CV), drifts by %+.1f%% from first to last third, median known "
         "to +-%.1f%%, %zu outlier%s",
         s->cv_percent, s->drift_percent, half, s->outliers, s->outliers == 1 ? "" : "s");
-    bool stable = fabs(s->drift_percent) <= DRIFT_PERCENT_MAX;
-    return value_tone(
-        value_text(arena_printf(facts->arena, "%s: %s", stable ? "stable" : "unstable", numbers)),
-        stable ? TONE_GOOD : TONE_WARN);
+    const char *word = fabs(s->drift_percent) > DRIFT_PERCENT_MAX ? "unstable"
+                       : half > NOISE_PERCENT_MAX                 ? "noisy"
+                                                                  : "stable";
+    return value_tone(value_text(arena_printf(facts->arena, "%s: %s", word, numbers)),
+                      strcmp(word, "stable") == 0 ? TONE_GOOD : TONE_WARN);
 }
 
 static struct value output_text(const struct run_facts *facts)

@@ -1,5 +1,6 @@
 /* Checks of what else moves the numbers: other load, clocks that change, limits
  * and shortages. All from files, so that a recorded machine can be judged, too. */
+#include "base/clock.h"
 #include "host/check_internal.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { CPUS_MAX = 8192, CGROUP_DEPTH_MAX = 64 };
+enum { CPUS_MAX = 8192, CGROUP_DEPTH_MAX = 64, BUSY_WINDOW_MS = 100 };
 
 /* Calls `look` for each CPU of a list such as "0-3,8"; returns how many there are. */
 static unsigned cpus_each(const struct check_input *input, const char *list,
@@ -37,33 +38,64 @@ static unsigned cpus_each(const struct check_input *input, const char *list,
 
 static const char cpus_online[] = "/sys/devices/system/cpu/online";
 
+/* Jiffies of all CPUs so far: those spent on work, and all. */
+static bool cpu_jiffies(const struct check_input *input, uint64_t *ret_busy, uint64_t *ret_all)
+{
+    struct str text;
+    if (host_read(input->host, "/proc/stat", &text, NULL) < 0)
+        return false;
+    struct str line = str_cut(&text, '\n');
+    if (!str_is(str_word(&line), "cpu"))
+        return false;
+    uint64_t fields[8] = {0}; /* user nice system idle iowait irq softirq steal */
+    *ret_all = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        if (str_to_u64(str_word(&line), 10, &fields[i]) < 0)
+            return false;
+        *ret_all += fields[i];
+    }
+    *ret_busy = *ret_all - fields[3] - fields[4];
+    return true;
+}
+
+/* How many CPUs others keep busy, over a moment in which we sleep. The load average remembers a
+ * minute and would blame the machine for our own last runs. Negative when it cannot be told. */
+static double cpus_busy_now(const struct check_input *input, unsigned cpus)
+{
+    uint64_t busy_before, all_before, busy, all;
+    if (!host_is_live(input->host) || !cpu_jiffies(input, &busy_before, &all_before))
+        return -1;
+    clock_sleep_ns(BUSY_WINDOW_MS * NS_PER_MS);
+    if (!cpu_jiffies(input, &busy, &all) || all <= all_before || busy < busy_before)
+        return -1;
+    return (double)(busy - busy_before) / (double)(all - all_before) * cpus;
+}
+
+static bool load_read(const struct check_input *input, double *ret_load)
+{
+    struct str text;
+    return host_read(input->host, "/proc/loadavg", &text, NULL) == 0 &&
+           str_to_f64(str_word(&text), ret_load) == 0;
+}
+
 void check_load(const struct check_input *input, struct check_result *ret)
 {
-    struct arena *arena = input->host->arena;
-    struct str text;
-    double load;
-    uint64_t running;
     unsigned cpus = cpus_each(input, cpus_online, NULL, NULL);
-    if (host_read(input->host, "/proc/loadavg", &text, NULL) < 0 || cpus == 0)
+    double load = 0;
+    if (!load_read(input, &load) || cpus == 0)
         return check_na(ret, "/proc/loadavg or the list of CPUs cannot be read");
-    struct str rest = text;
-    if (str_to_f64(str_word(&rest), &load) < 0)
-        return check_na(ret, "/proc/loadavg is in no known form");
-    (void)str_word(&rest);
-    (void)str_word(&rest);
-    struct str tasks = str_word(&rest);
-    if (str_to_u64(str_cut(&tasks, '/'), 10, &running) < 0 || running == 0)
-        running = 1;
-    uint64_t others = host_is_live(input->host) ? running - 1 : running; /* one is us */
-    const char *detail = arena_printf(
-        arena, "load of the last minute %.2f on %u CPUs, %" PRIu64 " other tasks running now", load,
-        cpus, others);
+    double busy = cpus_busy_now(input, cpus);
+    struct arena *arena = input->host->arena;
+    const char *minute = arena_printf(arena, "load of the last minute %.2f on %u CPUs", load, cpus);
+    const char *detail = busy < 0 ? minute
+                                  : arena_printf(arena, "others keep %.1f CPUs busy now; %s", busy,
+                                                 minute);
     const char
         *mend = "ps -eo pid,pcpu,user,args --sort=-pcpu | head # and stop what is not needed";
-    if (load >= cpus)
+    if (busy < 0 ? load >= cpus : busy >= 0.9 * cpus)
         check_set(ret, CHECK_FAIL, detail,
                   "the target waits for a CPU: times measure the other load", mend);
-    else if (load >= 0.25 * cpus || others >= cpus)
+    else if (busy < 0 ? load >= 0.25 * cpus : busy >= 0.25 * cpus)
         check_set(ret, CHECK_WARN, detail, "times vary with what else runs", mend);
     else
         check_ok(ret, detail);
