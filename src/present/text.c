@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-enum { INDENT = 2, GAP = 2, WRAP_COLUMNS_MIN = 24, TITLE_COLUMNS_MAX = 28 };
+enum { INDENT = 2, GAP = 2, WRAP_COLUMNS_MIN = 16, WORD_COLUMNS_MAX = 36, TITLE_COLUMNS_MAX = 28 };
 
 struct style {
     FILE *out;
@@ -103,16 +103,33 @@ static void measure(const struct table *table, size_t *widths)
     }
 }
 
+/* The longest word of a column, so that a command or a path can be copied in one piece. */
+static size_t word_width(const struct table *table, size_t column)
+{
+    size_t widest = WRAP_COLUMNS_MIN;
+    char buffer[600];
+    for (const struct table_row *row = NULL; (row = table_shown(table, row));) {
+        struct str rest = value_display(&row->cells[column], buffer, sizeof(buffer));
+        while (rest.len > 0)
+            widest = MAX(widest, text_width(str_word(&rest)));
+    }
+    return MIN(widest, (size_t)WORD_COLUMNS_MAX);
+}
+
 /* On a terminal: take width from the widest columns that may wrap. */
 static void squeeze(const struct table *table, size_t *widths, size_t width)
 {
+    size_t least[TABLE_COLUMNS_MAX] = {0};
+    for (size_t i = 0; width > 0 && i < table->column_count; i++)
+        if (widths[i] > 0 && table->columns[i].wrap)
+            least[i] = word_width(table, i);
     for (;;) {
         size_t total = INDENT, widest = table->column_count;
         for (size_t i = 0; i < table->column_count; i++) {
             if (widths[i] == 0)
                 continue;
             total += widths[i] + GAP;
-            if (table->columns[i].wrap && widths[i] > WRAP_COLUMNS_MIN &&
+            if (table->columns[i].wrap && widths[i] > least[i] &&
                 (widest == table->column_count || widths[i] > widths[widest]))
                 widest = i;
         }
