@@ -95,12 +95,14 @@ static void a_narrow_terminal_wraps_and_loses_no_word(void **state)
     struct capture capture;
     capture_begin(&capture);
     assert_int_equal(render(renderer_find("text"), &report, &opts, capture.out, NULL), 0);
+    /* With runs of blanks and newlines as one blank, the sentence stands there unbroken. */
     char joined[400] = "";
     size_t len = 0;
     for (const char *at = capture_text(&capture); *at && len + 1 < sizeof(joined); at++)
-        if (*at != ' ' && *at != '\n')
-            joined[len++] = *at;
-    assert_non_null(strstr(joined, "firstwordsofalongnotethatmustgooverseverallineshere"));
+        if ((*at != ' ' && *at != '\n') || (len > 0 && joined[len - 1] != ' '))
+            joined[len++] = (char)(*at == '\n' ? ' ' : *at);
+    assert_non_null(
+        strstr(joined, "first words of a long note that must go over several lines here"));
     struct str rest = str_from(capture.text);
     while (rest.len > 0)
         assert_true(str_cut(&rest, '\n').len <= 50);
@@ -125,6 +127,27 @@ static void json_has_raw_numbers_reasons_and_machine_fields(void **state)
     assert_true(json_real_value(json_object_get(first, "raw")) == 0.5);
     json_decref(json);
     capture_end(&capture);
+}
+
+static void a_row_for_machines_is_in_the_json_only(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"text", "markdown", "json"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+        struct value root = sample_tree(&arena);
+        struct table_row *row = table_add((struct value *)value_get(&root, "files"));
+        row->cells[0] = value_text("passed-check");
+        row->show = SHOW_MACHINE;
+        struct report report = {.schema = "s", .root = &root};
+        struct render_opts opts = {0};
+        struct capture capture;
+        capture_begin(&capture);
+        assert_int_equal(render(renderer_find(names[i]), &report, &opts, capture.out, NULL), 0);
+        bool shown = strstr(capture_text(&capture), "passed-check") != NULL;
+        assert_true(shown == (strcmp(names[i], "json") == 0));
+        capture_end(&capture);
+    }
 }
 
 static void markdown_cannot_be_broken_by_a_name(void **state)
@@ -166,6 +189,7 @@ int main(void)
         cmocka_unit_test(colour_appears_only_when_asked_for),
         cmocka_unit_test(a_narrow_terminal_wraps_and_loses_no_word),
         cmocka_unit_test(json_has_raw_numbers_reasons_and_machine_fields),
+        cmocka_unit_test(a_row_for_machines_is_in_the_json_only),
         cmocka_unit_test(markdown_cannot_be_broken_by_a_name),
         cmocka_unit_test(a_full_disk_is_an_error_not_an_empty_report),
         cmocka_unit_test(an_unknown_renderer_is_not_found),
