@@ -144,15 +144,6 @@ static void fingerprint_take(struct doctor *doctor)
     doctor->fingerprint = fingerprint_read(&input);
 }
 
-/* The cell of a row by the key of its column; "" when there is no text. */
-static struct str cell_text(const struct value *table, const struct table_row *row, const char *key)
-{
-    for (size_t i = 0; i < table->table->column_count; i++)
-        if (strcmp(table->table->columns[i].key, key) == 0 && row->cells[i].kind == VALUE_TEXT)
-            return row->cells[i].text;
-    return (struct str){"", 0};
-}
-
 static const struct table_row *rows_of(const struct value *table)
 {
     return table->kind == VALUE_TABLE && table->table ? table->table->first : NULL;
@@ -169,7 +160,7 @@ static void checks_take(struct doctor *doctor)
     };
     doctor->checks = checks_table(&input, &doctor->failed);
     for (const struct table_row *row = rows_of(&doctor->checks); row; row = row->next)
-        doctor->warned += str_is(cell_text(&doctor->checks, row, "verdict"), "warn");
+        doctor->warned += str_is(table_text(doctor->checks.table, row, "verdict"), "warn");
 }
 
 /* The best tier any collector reaches; each row says its own. */
@@ -186,7 +177,7 @@ static void collectors_take(struct doctor *doctor)
     doctor->collectors = collectors_table(doctor->arena);
     for (int tier = TIER_KERNEL; tier >= TIER_NONE && !doctor->tier; tier--)
         for (const struct table_row *row = rows_of(&doctor->collectors); row; row = row->next)
-            if (str_is(cell_text(&doctor->collectors, row, "tier"), tier_name(tier)))
+            if (str_is(table_text(doctor->collectors.table, row, "tier"), tier_name(tier)))
                 doctor->tier = tier_name(tier);
 }
 
@@ -196,8 +187,9 @@ static const char *next_command(const struct doctor *doctor)
     static const char *const verdicts[] = {"fail", "warn"};
     for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
         for (const struct table_row *row = rows_of(&doctor->checks); row; row = row->next) {
-            struct str mend = cell_text(&doctor->checks, row, "mend");
-            if (str_is(cell_text(&doctor->checks, row, "verdict"), verdicts[i]) && mend.len > 0)
+            struct str mend = table_text(doctor->checks.table, row, "mend");
+            if (str_is(table_text(doctor->checks.table, row, "verdict"), verdicts[i]) &&
+                mend.len > 0)
                 return arena_dup_len(doctor->arena, mend.data, mend.len);
         }
     if (doctor->target.path && doctor->target.pid == 0)
@@ -258,10 +250,10 @@ static void checks_fold(const struct doctor *doctor, struct value *root)
         const char *names = "";
         for (struct table_row *row = doctor->checks.table ? doctor->checks.table->first : NULL; row;
              row = row->next) {
-            if (!str_is(cell_text(&doctor->checks, row, "verdict"), folds[i].verdict))
+            if (!str_is(table_text(doctor->checks.table, row, "verdict"), folds[i].verdict))
                 continue;
             row->show = SHOW_MACHINE;
-            struct str name = cell_text(&doctor->checks, row, "check");
+            struct str name = table_text(doctor->checks.table, row, "check");
             names = arena_printf(doctor->arena, "%s%s%.*s", names, *names ? ", " : "",
                                  STR_FMT(name));
         }
@@ -298,7 +290,7 @@ static size_t rows_with(const struct value *table, const char *verdict)
 {
     size_t count = 0;
     for (const struct table_row *row = rows_of(table); row; row = row->next)
-        count += str_is(cell_text(table, row, "verdict"), verdict);
+        count += str_is(table_text(table->table, row, "verdict"), verdict);
     return count;
 }
 

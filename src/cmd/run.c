@@ -93,21 +93,12 @@ static int define(struct run *run, struct why *why)
     return 0;
 }
 
-static const char *cell_text(const struct table *table, const struct table_row *row,
-                             const char *key)
+static void check_line(const struct run *run, const char *label, struct str text)
 {
-    for (size_t i = 0; i < table->column_count; i++)
-        if (strcmp(table->columns[i].key, key) == 0 && row->cells[i].kind == VALUE_TEXT)
-            return arena_dup_len(table->arena, row->cells[i].text.data, row->cells[i].text.len);
-    return "";
-}
-
-static void check_line(const struct run *run, const char *label, const char *text)
-{
-    if (!*text)
+    if (text.len == 0)
         return;
     fputs(label, run->call->err);
-    text_print(run->call->err, str_from(text));
+    text_print(run->call->err, text);
     fputc('\n', run->call->err);
 }
 
@@ -116,14 +107,15 @@ static void show_checks(const struct run *run)
 {
     const struct table *table = run->checks.kind == VALUE_TABLE ? run->checks.table : NULL;
     for (const struct table_row *row = table ? table->first : NULL; row; row = row->next) {
-        const char *verdict = cell_text(table, row, "verdict");
-        if (strcmp(verdict, "fail") != 0)
+        if (!str_is(table_text(table, row, "verdict"), "fail"))
             continue;
-        check_line(run, "whyslow: check failed: ",
-                   arena_printf(run->arena, "%s: %s", cell_text(table, row, "check"),
-                                cell_text(table, row, "detail")));
-        check_line(run, "  spoils: ", cell_text(table, row, "spoils"));
-        check_line(run, "  mend: ", cell_text(table, row, "mend"));
+        struct str name = table_text(table, row, "check");
+        struct str detail = table_text(table, row, "detail");
+        check_line(
+            run, "whyslow: check failed: ",
+            str_from(arena_printf(run->arena, "%.*s: %.*s", STR_FMT(name), STR_FMT(detail))));
+        check_line(run, "  spoils: ", table_text(table, row, "spoils"));
+        check_line(run, "  mend: ", table_text(table, row, "mend"));
     }
     fflush(run->call->err);
 }

@@ -155,6 +155,14 @@ const struct table_row *table_shown(const struct table *table, const struct tabl
     return row;
 }
 
+struct str table_text(const struct table *table, const struct table_row *row, const char *key)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (strcmp(table->columns[i].key, key) == 0 && row->cells[i].kind == VALUE_TEXT)
+            return row->cells[i].text;
+    return (struct str){"", 0};
+}
+
 bool table_shows(const struct table *table, size_t column)
 {
     if (table->columns[column].show != SHOW_ALWAYS)

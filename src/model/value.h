@@ -121,6 +121,8 @@ struct table_row *table_add(struct value *value);
 
 /* The rows shown to people: `row` is NULL for the first. NULL at the end. */
 const struct table_row *table_shown(const struct table *table, const struct table_row *row);
+/* The text of a row's cell by the key of its column; empty when it has none. */
+struct str table_text(const struct table *table, const struct table_row *row, const char *key);
 /* A column shown to people: not machine-only, and not blank in every row shown. */
 bool table_shows(const struct table *table, size_t column);
 
