@@ -22,6 +22,18 @@ struct frame_key {
 };
 _Static_assert(sizeof(struct frame_key) == 24, "keys are compared as bytes");
 
+struct function_key {
+    uint64_t address;
+    uint64_t size_bytes;
+    uint32_t name;
+    uint32_t linkage;
+    uint32_t file;
+    uint32_t line;
+    uint32_t image;
+    uint32_t unused; /* no padding */
+};
+_Static_assert(sizeof(struct function_key) == 40, "keys are compared as bytes");
+
 static int add(struct intern *intern, struct str text, size_t max, uint32_t *ret_id, bool *ret_new)
 {
     if (text.len > INTERNED_TEXT_BYTES_MAX)
@@ -72,6 +84,26 @@ int interned_frame(struct interned *interned, const struct frame_info *info, uin
                INTERNED_FRAMES_MAX, ret_id, ret_new);
 }
 
+int interned_function(struct interned *interned, const struct function_info *info, uint32_t *ret_id,
+                      bool *ret_new)
+{
+    size_t texts = interned->texts.len;
+    if (info->name == 0 || info->name > texts || info->linkage > texts || info->file > texts ||
+        info->image > interned->images.len)
+        return -EINVAL;
+    struct function_key key = {
+        .address = info->address,
+        .size_bytes = info->size_bytes,
+        .name = info->name,
+        .linkage = info->linkage,
+        .file = info->file,
+        .line = info->line,
+        .image = info->image,
+    };
+    return add(&interned->functions, (struct str){(const char *)&key, sizeof(key)},
+               INTERNED_FUNCTIONS_MAX, ret_id, ret_new);
+}
+
 int interned_stack(struct interned *interned, uint32_t parent, uint32_t frame, uint32_t *ret_id,
                    bool *ret_new)
 {
@@ -120,6 +152,7 @@ void interned_deinit(struct interned *interned)
     intern_deinit(&interned->names);
     intern_deinit(&interned->images);
     intern_deinit(&interned->frames);
+    intern_deinit(&interned->functions);
     map_u64_deinit(&interned->stack_ids);
     VEC_FREE(&interned->stacks);
 }

@@ -17,6 +17,7 @@ enum {
     INTERNED_TEXTS_MAX = 1 << 22,
     INTERNED_IMAGES_MAX = 1 << 20,
     INTERNED_FRAMES_MAX = 1 << 22,
+    INTERNED_FUNCTIONS_MAX = 1 << 22,
     INTERNED_STACKS_MAX = 1 << 23,
 };
 
@@ -27,9 +28,10 @@ struct stack_node {
 
 struct interned {
     struct intern texts;
-    struct intern names;  /* paths and build-ids of images: only to compare them */
-    struct intern images; /* fixed-size keys, as bytes */
-    struct intern frames; /* the same */
+    struct intern names;     /* paths and build-ids of images: only to compare them */
+    struct intern images;    /* fixed-size keys, as bytes */
+    struct intern frames;    /* the same */
+    struct intern functions; /* the same */
     struct map_u64 stack_ids;
     VEC(struct stack_node) stacks; /* stacks.data[id - 1] */
 };
@@ -42,6 +44,8 @@ MUST_USE int interned_image(struct interned *interned, const struct image_info *
                             uint32_t *ret_id, bool *ret_new);
 MUST_USE int interned_frame(struct interned *interned, const struct frame_info *info,
                             uint32_t *ret_id, bool *ret_new);
+MUST_USE int interned_function(struct interned *interned, const struct function_info *info,
+                               uint32_t *ret_id, bool *ret_new);
 MUST_USE int interned_stack(struct interned *interned, uint32_t parent, uint32_t frame,
                             uint32_t *ret_id, bool *ret_new);
 

@@ -61,17 +61,30 @@ enum frame_kind {
 
 struct frame_info {
     enum frame_kind kind;
-    uint32_t reason;  /* why the walk ended, for FRAME_UNKNOWN; 0 otherwise */
-    uint32_t image;   /* id, 0 if none */
-    uint64_t address; /* in the image's own address space (ELF vaddr) */
-    uint32_t name;    /* text id, for frames without an image */
+    uint32_t reason; /* why the walk ended, for FRAME_UNKNOWN; 0 otherwise */
+    uint32_t image;  /* id, 0 if none */
+    /* In the image's own address space (ELF vaddr). It is looked up as it stands: of a
+     * caller it is the return address minus one, which lies in the call itself. */
+    uint64_t address;
+    uint32_t name; /* text id, for frames without an image */
+};
+
+/* A function of an image. What is not known is 0. */
+struct function_info {
+    uint32_t name;    /* text id, for people: demangled */
+    uint32_t linkage; /* text id, as the linker knows it */
+    uint32_t file;    /* text id: where it is declared */
+    uint32_t line;
+    uint32_t image;   /* id */
+    uint64_t address; /* ELF vaddr of its first instruction; 0 for one seen only inlined */
+    uint64_t size_bytes;
 };
 
 /* What a frame's address means, innermost inlined function first (depth 0). */
 struct location_info {
     uint32_t frame; /* id */
     uint32_t depth;
-    uint32_t function; /* text id */
+    uint32_t function; /* id */
     uint32_t file;     /* text id, 0 if unknown */
     uint32_t line;     /* 0 if unknown */
 };
@@ -109,6 +122,7 @@ struct sink_ops {
     int (*mapping_end)(struct sink *sink, uint32_t mapping, uint64_t end_ns);
     int (*frame)(struct sink *sink, const struct frame_info *info, uint32_t *ret_id);
     int (*stack)(struct sink *sink, uint32_t parent, uint32_t frame, uint32_t *ret_id);
+    int (*function)(struct sink *sink, const struct function_info *info, uint32_t *ret_id);
     int (*location)(struct sink *sink, const struct location_info *info);
     int (*source_line)(struct sink *sink, uint32_t file, uint32_t line, struct str text);
     int (*instruction)(struct sink *sink, uint32_t image, uint64_t address, uint32_t size,
@@ -124,7 +138,7 @@ struct sink {
     const struct sink_ops *ops;
 };
 
-/* The same text, image, frame (by all fields) or stack (by parent and frame)
+/* The same text, image, frame, function (by all fields) or stack (by parent and frame)
  * gives the same id every time. `parent` is the caller's stack, 0 at the root. */
 MUST_USE static inline int sink_text(struct sink *sink, struct str text, uint32_t *ret_id)
 {
@@ -172,6 +186,11 @@ MUST_USE static inline int sink_stack(struct sink *sink, uint32_t parent, uint32
                                       uint32_t *ret_id)
 {
     return sink->ops->stack(sink, parent, frame, ret_id);
+}
+MUST_USE static inline int sink_function(struct sink *sink, const struct function_info *info,
+                                         uint32_t *ret_id)
+{
+    return sink->ops->function(sink, info, ret_id);
 }
 MUST_USE static inline int sink_location(struct sink *sink, const struct location_info *info)
 {

@@ -144,6 +144,22 @@ static int memory_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint
                : settle(memory, interned_stack(&memory->interned, parent, frame, ret_id, &fresh));
 }
 
+static int memory_function(struct sink *sink, const struct function_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    bool fresh;
+    uint32_t id;
+    int r = settle(memory, interned_function(&memory->interned, info, &id, &fresh));
+    if (r < 0)
+        return r;
+    if (fresh)
+        return ADD(memory, functions, *info, ret_id);
+    *ret_id = id;
+    return 0;
+}
+
 static int memory_location(struct sink *sink, const struct location_info *info)
 {
     struct sink_memory *memory = of(sink);
@@ -151,7 +167,7 @@ static int memory_location(struct sink *sink, const struct location_info *info)
         return memory->error;
     const struct interned *interned = &memory->interned;
     if (info->frame == 0 || info->frame > interned->frames.len ||
-        info->function > interned->texts.len || info->file > interned->texts.len)
+        info->function > interned->functions.len || info->file > interned->texts.len)
         return -EINVAL;
     uint64_t *at = map_u64_at(&memory->location_at, (uint64_t)info->frame << 32 | info->depth,
                               NULL);
@@ -282,6 +298,7 @@ const struct sink_ops sink_memory_ops = {
     .mapping_end = memory_mapping_end,
     .frame = memory_frame,
     .stack = memory_stack,
+    .function = memory_function,
     .location = memory_location,
     .source_line = memory_source_line,
     .instruction = memory_instruction,
@@ -299,6 +316,7 @@ void sink_memory_deinit(struct sink_memory *memory)
     VEC_FREE(&memory->threads);
     VEC_FREE(&memory->images);
     VEC_FREE(&memory->mappings);
+    VEC_FREE(&memory->functions);
     VEC_FREE(&memory->locations);
     map_u64_deinit(&memory->location_at);
     VEC_FREE(&memory->source_lines);

@@ -56,6 +56,7 @@ struct sink_memory {
     VEC(struct memory_thread) threads;
     VEC(struct image_info) images;
     VEC(struct memory_mapping) mappings;
+    VEC(struct function_info) functions;
     VEC(struct location_info) locations;
     struct map_u64 location_at; /* frame and depth to index + 1 */
     VEC(struct memory_source_line) source_lines;

@@ -79,9 +79,11 @@ static int tables_check(struct recording *recording, struct why *why)
 static int counts_load(struct recording *recording, struct why *why)
 {
     static const char *const names[RECORDING_TABLES] = {
-        [RECORDING_TEXT] = "text",   [RECORDING_PROCESS] = "process", [RECORDING_THREAD] = "thread",
-        [RECORDING_IMAGE] = "image", [RECORDING_MAPPING] = "mapping", [RECORDING_FRAME] = "frame",
-        [RECORDING_STACK] = "stack", [RECORDING_SERIES] = "series",
+        [RECORDING_TEXT] = "text",         [RECORDING_PROCESS] = "process",
+        [RECORDING_THREAD] = "thread",     [RECORDING_IMAGE] = "image",
+        [RECORDING_MAPPING] = "mapping",   [RECORDING_FRAME] = "frame",
+        [RECORDING_FUNCTION] = "function", [RECORDING_STACK] = "stack",
+        [RECORDING_SERIES] = "series",
     };
     for (size_t i = 0; i < RECORDING_TABLES; i++) {
         char sql[80];

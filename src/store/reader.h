@@ -37,6 +37,7 @@ enum recording_table {
     RECORDING_IMAGE,
     RECORDING_MAPPING,
     RECORDING_FRAME,
+    RECORDING_FUNCTION,
     RECORDING_STACK,
     RECORDING_SERIES,
     RECORDING_TABLES,
@@ -112,6 +113,10 @@ struct recorded_frame {
     uint32_t id;
     struct frame_info info;
 };
+struct recorded_function {
+    uint32_t id;
+    struct function_info info;
+};
 struct recorded_total {
     uint32_t series;
     uint32_t thread;
@@ -150,6 +155,7 @@ RECORDING_EACH(thread, struct recorded_thread);
 RECORDING_EACH(image, struct recorded_image);
 RECORDING_EACH(mapping, struct recorded_mapping);
 RECORDING_EACH(frame, struct recorded_frame);
+RECORDING_EACH(function, struct recorded_function);
 RECORDING_EACH(location, struct location_info);
 RECORDING_EACH(total, struct recorded_total);
 RECORDING_EACH(source_line, struct recorded_source_line);

@@ -207,12 +207,25 @@ EACH(frame, struct recorded_frame,
     row->info.name = rows_id(rows, 5, RECORDING_TEXT, true);
 }
 
+EACH(function, struct recorded_function,
+     "SELECT id, name, linkage, file, line, image, address, size_bytes FROM function ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.name = rows_id(rows, 1, RECORDING_TEXT, false);
+    row->info.linkage = rows_id(rows, 2, RECORDING_TEXT, true);
+    row->info.file = rows_id(rows, 3, RECORDING_TEXT, true);
+    row->info.line = rows_u32(rows, 4);
+    row->info.image = rows_id(rows, 5, RECORDING_IMAGE, true);
+    row->info.address = rows_bits(rows, 6);
+    row->info.size_bytes = rows_bits(rows, 7);
+}
+
 EACH(location, struct location_info,
      "SELECT frame, depth, function, file, line FROM location ORDER BY frame, depth")
 {
     row->frame = rows_id(rows, 0, RECORDING_FRAME, false);
     row->depth = rows_u32(rows, 1);
-    row->function = rows_id(rows, 2, RECORDING_TEXT, true);
+    row->function = rows_id(rows, 2, RECORDING_FUNCTION, true);
     row->file = rows_id(rows, 3, RECORDING_TEXT, true);
     row->line = rows_u32(rows, 4);
 }

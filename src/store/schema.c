@@ -47,8 +47,20 @@ static const char step_1[] =
     "  size_bytes INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY(image, address))"
     "  WITHOUT ROWID;";
 
+/* Functions became rows of their own: a location had only a name, and two static functions
+ * of one name were one. What an old file knows is the name. */
+static const char step_2[] =
+    "CREATE TABLE function(id INTEGER PRIMARY KEY, name INTEGER NOT NULL,"
+    "  linkage INTEGER NOT NULL, file INTEGER NOT NULL, line INTEGER NOT NULL,"
+    "  image INTEGER NOT NULL, address INTEGER NOT NULL, size_bytes INTEGER NOT NULL);"
+    "INSERT INTO function SELECT NULL, function, 0, 0, 0, 0, 0, 0 FROM location"
+    "  WHERE function <> 0 GROUP BY function;"
+    "UPDATE location SET function ="
+    "  coalesce((SELECT id FROM function WHERE name = location.function), 0);";
+
 const struct schema_step schema_steps[] = {
     {step_1},
+    {step_2},
 };
 const unsigned schema_version = ARRAY_SIZE(schema_steps);
 
@@ -60,6 +72,7 @@ const struct schema_table schema_tables[] = {
     {"stack", "call stacks as a tree: a frame and the stack of its caller"},
     {"frame", "places in code: an address in an image, or a name"},
     {"location", "function, file and line of a frame, inlined functions first"},
+    {"function", "functions: name, linkage name, where declared, image and address"},
     {"text", "function and file names, by id"},
     {"process", "processes of the target"},
     {"thread", "threads of the target"},

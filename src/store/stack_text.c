@@ -19,6 +19,7 @@ struct labels {
     struct arena arena;
     bool loaded;
     VEC(const char *) texts;  /* [id - 1] */
+    VEC(uint32_t) functions;  /* their names: text ids, [id - 1] */
     VEC(const char *) images; /* last parts of paths, [id - 1] */
     VEC(const char *) frames; /* [id - 1]; functions separated by ';', outermost first */
     uint32_t located;         /* frame whose label comes from its locations */
@@ -65,6 +66,12 @@ static int on_frame(void *context, const struct recorded_frame *row)
     return VEC_PUSH(&labels->frames, label);
 }
 
+static int on_function(void *context, const struct recorded_function *row)
+{
+    struct labels *labels = context;
+    return VEC_PUSH(&labels->functions, row->info.name);
+}
+
 /* Innermost first: each further one is a caller and goes in front. */
 static int on_location(void *context, const struct location_info *row)
 {
@@ -72,7 +79,7 @@ static int on_location(void *context, const struct location_info *row)
     if (row->function == 0)
         return 0;
     const char **label = &labels->frames.data[row->frame - 1];
-    const char *function = labels->texts.data[row->function - 1];
+    const char *function = labels->texts.data[labels->functions.data[row->function - 1] - 1];
     bool first = labels->located != row->frame;
     labels->located = row->frame;
     if (first)
@@ -87,15 +94,18 @@ static int load(struct labels *labels, struct why *why)
     if (labels->loaded)
         return 0;
     struct recording *recording = labels->recording;
-    labels->texts.len = labels->images.len = labels->frames.len = 0;
+    labels->texts.len = labels->functions.len = labels->images.len = labels->frames.len = 0;
     labels->located = 0;
     int r = recording_each_text(recording, on_text, labels, why);
     if (r == 0)
         r = recording_each_image(recording, on_image, labels, why);
+    if (r == 0)
+        r = recording_each_function(recording, on_function, labels, why);
     /* Ids are checked against the highest one; here they index what was read. */
     if (r == 0 && (labels->texts.len != recording_count(recording, RECORDING_TEXT) ||
-                   labels->images.len != recording_count(recording, RECORDING_IMAGE)))
-        r = why_set(why, WHY_FAILED, EBADMSG, NULL, "damaged table 'text' or 'image'");
+                   labels->images.len != recording_count(recording, RECORDING_IMAGE) ||
+                   labels->functions.len != recording_count(recording, RECORDING_FUNCTION)))
+        r = why_set(why, WHY_FAILED, EBADMSG, NULL, "damaged table 'text', 'image' or 'function'");
     if (r == 0)
         r = recording_each_frame(recording, on_frame, labels, why);
     if (r == 0 && labels->frames.len != recording_count(recording, RECORDING_FRAME))
@@ -188,6 +198,7 @@ static void labels_close(void *context)
     struct labels *labels = context;
     arena_deinit(&labels->arena);
     VEC_FREE(&labels->texts);
+    VEC_FREE(&labels->functions);
     VEC_FREE(&labels->images);
     VEC_FREE(&labels->frames);
     free(labels);

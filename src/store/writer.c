@@ -160,6 +160,23 @@ static int write_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint3
                : settle(writer, interned_stack(&writer->interned, parent, frame, ret_id, &fresh));
 }
 
+static int write_function(struct sink *sink, const struct function_info *info, uint32_t *ret_id)
+{
+    struct recording_writer *writer = of(sink);
+    if (writer->error)
+        return writer->error;
+    bool fresh;
+    uint32_t id;
+    int r = settle(writer, interned_function(&writer->interned, info, &id, &fresh));
+    if (r == 0 && fresh)
+        r = writer_put(writer, SQL_FUNCTION, "iiiiiiii", (int64_t)id, (int64_t)info->name,
+                       (int64_t)info->linkage, (int64_t)info->file, (int64_t)info->line,
+                       (int64_t)info->image, (int64_t)info->address, (int64_t)info->size_bytes);
+    if (r == 0)
+        *ret_id = id;
+    return r;
+}
+
 static int write_location(struct sink *sink, const struct location_info *info)
 {
     struct recording_writer *writer = of(sink);
@@ -167,7 +184,7 @@ static int write_location(struct sink *sink, const struct location_info *info)
         return writer->error;
     const struct interned *interned = &writer->interned;
     if (info->frame == 0 || info->frame > interned->frames.len ||
-        info->function > interned->texts.len || info->file > interned->texts.len)
+        info->function > interned->functions.len || info->file > interned->texts.len)
         return -EINVAL;
     return writer_put(writer, SQL_LOCATION, "iiiii", (int64_t)info->frame, (int64_t)info->depth,
                       (int64_t)info->function, (int64_t)info->file, (int64_t)info->line);
@@ -322,6 +339,7 @@ static const struct sink_ops writer_ops = {
     .mapping_end = write_mapping_end,
     .frame = write_frame,
     .stack = write_stack,
+    .function = write_function,
     .location = write_location,
     .source_line = write_source_line,
     .instruction = write_instruction,

@@ -28,6 +28,7 @@ enum writer_sql {
     SQL_MAPPING_END,
     SQL_FRAME,
     SQL_STACK,
+    SQL_FUNCTION,
     SQL_LOCATION,
     SQL_SOURCE_LINE,
     SQL_INSTRUCTION,

@@ -21,6 +21,7 @@ static const char *const statements[SQL_COUNT] = {
     [SQL_MAPPING_END] = "UPDATE mapping SET end_ns = ?2 WHERE id = ?1",
     [SQL_FRAME] = "INSERT INTO frame VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
     [SQL_STACK] = "INSERT INTO stack VALUES(?1, ?2, ?3)",
+    [SQL_FUNCTION] = "INSERT INTO function VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [SQL_LOCATION] = "INSERT OR REPLACE INTO location VALUES(?1, ?2, ?3, ?4, ?5)",
     [SQL_SOURCE_LINE] = "INSERT OR REPLACE INTO source_line VALUES(?1, ?2, ?3)",
     [SQL_INSTRUCTION] = "INSERT OR REPLACE INTO instruction VALUES(?1, ?2, ?3, ?4)",

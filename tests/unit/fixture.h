@@ -69,8 +69,13 @@ static inline int fixture_stacks(struct sink *sink, struct fixture *fixture)
     FIXTURE_TRY(sink_text(sink, STR("step<int;2>"), &inlined));
     FIXTURE_TRY(sink_text(sink, STR("decode"), &caller));
     FIXTURE_TRY(sink_text(sink, STR("src/decode.c"), &file));
-    FIXTURE_TRY(sink_location(sink, &(struct location_info){frame, 0, inlined, file, 17}));
-    FIXTURE_TRY(sink_location(sink, &(struct location_info){frame, 1, caller, file, 99}));
+    uint32_t step, whole;
+    struct function_info function = {.name = inlined, .file = file, .line = 12, .image = exe};
+    FIXTURE_TRY(sink_function(sink, &function, &step));
+    function = (struct function_info){caller, caller, file, 90, exe, 0x1200, 0x80};
+    FIXTURE_TRY(sink_function(sink, &function, &whole));
+    FIXTURE_TRY(sink_location(sink, &(struct location_info){frame, 0, step, file, 17}));
+    FIXTURE_TRY(sink_location(sink, &(struct location_info){frame, 1, whole, file, 99}));
     FIXTURE_TRY(sink_source_line(sink, file, 17, STR("\treturn x << 1; /* \"twice\" */")));
     FIXTURE_TRY(sink_instruction(sink, exe, 0x1234, 4, STR("shl %eax")));
     for (uint32_t i = 0; i < FIXTURE_STACKS; i++) {

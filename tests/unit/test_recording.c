@@ -63,6 +63,14 @@ static int to_frame(void *context, const struct recorded_frame *row)
     assert_int_equal(id, row->id);
     return 0;
 }
+static int to_function(void *context, const struct recorded_function *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_function(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return 0;
+}
 static int to_location(void *context, const struct location_info *row)
 {
     (void)context;
@@ -112,6 +120,7 @@ static void copy_all(struct recording *recording)
     assert_int_equal(recording_each_image(recording, to_image, NULL, NULL), 0);
     assert_int_equal(recording_each_mapping(recording, to_mapping, NULL, NULL), 0);
     assert_int_equal(recording_each_frame(recording, to_frame, NULL, NULL), 0);
+    assert_int_equal(recording_each_function(recording, to_function, NULL, NULL), 0);
     assert_int_equal(recording_each_location(recording, to_location, NULL, NULL), 0);
     assert_int_equal(recording_each_source_line(recording, to_source_line, NULL, NULL), 0);
     assert_int_equal(recording_each_instruction(recording, to_instruction, NULL, NULL), 0);
@@ -160,6 +169,9 @@ static void assert_same_tables(const struct sink_memory *a, const struct sink_me
 
 static void assert_same_texts(const struct sink_memory *a, const struct sink_memory *b)
 {
+    assert_int_equal(a->functions.len, b->functions.len);
+    assert_memory_equal(a->functions.data, b->functions.data,
+                        a->functions.len * sizeof(a->functions.data[0]));
     assert_int_equal(a->locations.len, b->locations.len);
     assert_memory_equal(a->locations.data, b->locations.data,
                         a->locations.len * sizeof(a->locations.data[0]));

@@ -40,6 +40,22 @@ static void a_new_file_gets_every_table_that_is_described(void **state)
     assert_int_equal(get(db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), described);
 }
 
+static void names_of_schema_1_become_functions(void **state)
+{
+    (void)state;
+    AUTO(db_close) sqlite3 *db = open_memory();
+    assert_int_equal(schema_migrate(db, schema_steps, 1, NULL), 0);
+    assert_int_equal(db_exec(db, "INSERT INTO location VALUES(1, 0, 7, 0, 3), (1, 1, 5, 0, 4),"
+                                 " (2, 0, 7, 0, 9), (3, 0, 0, 0, 1)"),
+                     SQLITE_OK);
+    assert_int_equal(schema_migrate(db, schema_steps, 2, NULL), 0);
+    assert_int_equal(get(db, "SELECT count(*) FROM function"), 2);
+    assert_int_equal(get(db, "SELECT count(*) FROM location JOIN function"
+                             " ON function.id = location.function AND name = 7"),
+                     2);
+    assert_int_equal(get(db, "SELECT function FROM location WHERE frame = 3"), 0);
+}
+
 static void an_old_file_gets_only_the_steps_it_lacks(void **state)
 {
     (void)state;
@@ -106,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_file_gets_every_table_that_is_described),
+        cmocka_unit_test(names_of_schema_1_become_functions),
         cmocka_unit_test(an_old_file_gets_only_the_steps_it_lacks),
         cmocka_unit_test(a_failing_step_leaves_the_version_before_it),
         cmocka_unit_test(a_newer_file_is_not_migrated_back),

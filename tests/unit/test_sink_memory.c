@@ -36,13 +36,15 @@ static void a_location_given_again_replaces_the_first(void **state)
 {
     (void)state;
     AUTO(sink_memory_deinit) struct sink_memory memory = SINK_MEMORY_INIT;
-    uint32_t name, frame;
+    uint32_t name, function, frame;
     assert_int_equal(sink_text(&memory.sink, STR("f"), &name), 0);
+    assert_int_equal(sink_function(&memory.sink, &(struct function_info){.name = name}, &function),
+                     0);
     struct frame_info info = {.kind = FRAME_NAMED, .name = name};
     assert_int_equal(sink_frame(&memory.sink, &info, &frame), 0);
     for (uint32_t line = 1; line <= 3; line++)
         assert_int_equal(
-            sink_location(&memory.sink, &(struct location_info){frame, 0, name, 0, line}), 0);
+            sink_location(&memory.sink, &(struct location_info){frame, 0, function, 0, line}), 0);
     assert_int_equal(memory.locations.len, 1);
     assert_int_equal(memory.locations.data[0].line, 3);
 }

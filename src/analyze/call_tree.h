@@ -1,0 +1,14 @@
+/* Merges the stacks of a profile; see model/call_tree.h. */
+#pragma once
+
+#include "base/arena.h"
+#include "model/call_tree.h"
+
+struct call_tree_opts {
+    bool inverted;     /* leaf first: who is hot, then who called it */
+    uint32_t function; /* only below (callees) or above (callers, with inverted) it; 0: all */
+    bool no_inlined;   /* inlined functions count as their callers */
+};
+
+MUST_USE int call_tree_build(struct arena *arena, const struct profile *profile,
+                             const struct call_tree_opts *opts, struct call_tree *ret);

@@ -1,0 +1,18 @@
+/* A series of a recording becomes a profile (model/profile.h). */
+#pragma once
+
+#include "base/arena.h"
+#include "model/profile.h"
+#include "store/reader.h"
+
+struct profile_opts {
+    const char *series;      /* NULL: "cpu" */
+    bool samples;            /* load single samples too */
+    uint64_t from_ns, to_ns; /* since the first sample; 0 and 0: all */
+    const char *filter;      /* only samples of a thread, process or image whose name contains it */
+    const char *focus;       /* only samples with a function that contains it, cut to begin there */
+};
+
+/* A recording without that series, or without a sample in it, is an error with the reason. */
+MUST_USE int profile_load(struct arena *arena, struct recording *recording,
+                          const struct profile_opts *opts, struct profile *ret, struct why *why);

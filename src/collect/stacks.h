@@ -1,0 +1,84 @@
+/* From what the kernel (or a file of perf's) tells about processes, mappings and samples to
+ * stack ids in a sink.
+ *
+ * One `stacks` serves a whole recording: it knows the process tree, which image stood where
+ * and when, keeps images open from the moment they are first seen (their container may be
+ * gone later), unwinds, interns frames, and at the end names them. CPU sampling, the BPF
+ * collectors and the importers of perf's files all feed it.
+ *
+ * Events must come in the order of time. Fork copies an address space, exec clears it, exit
+ * ends it: a PID that comes back is a new process. A sample is never dropped: what cannot be
+ * walked ends in an unknown frame with a reason (enum unwind_end). */
+#pragma once
+
+#include "model/sink.h"
+#include "unwind/unwind.h"
+
+#include <sys/types.h>
+
+struct stacks;
+
+struct stacks_opts {
+    bool live;             /* the processes are here: /proc may be read. false: an imported file */
+    bool system_wide;      /* processes that were never announced are looked up, not refused */
+    const char *cache_dir; /* for rows and symbols; NULL: none */
+    bool debuginfod;
+    enum unwind_machine machine;
+    unsigned embed_functions; /* embed source and disassembly of so many hottest; 0: none */
+};
+
+MUST_USE int stacks_open(const struct stacks_opts *opts, struct sink *sink, struct stacks **ret,
+                         struct why *why);
+void stacks_close(struct stacks *stacks); /* NULL is fine */
+
+/* A process that runs already: its threads, names and mappings are read from /proc. */
+MUST_USE int stacks_attach(struct stacks *stacks, int pid, uint64_t time_ns, struct why *why);
+
+/* The kernel's announcements, as in PERF_RECORD_FORK, COMM, EXIT, MMAP2. */
+MUST_USE int stacks_fork(struct stacks *stacks, uint64_t time_ns, int parent_pid, int pid, int tid);
+MUST_USE int stacks_comm(struct stacks *stacks, uint64_t time_ns, int pid, int tid, struct str name,
+                         bool exec);
+MUST_USE int stacks_exit(struct stacks *stacks, uint64_t time_ns, int pid, int tid);
+struct stacks_mmap {
+    uint64_t time_ns;
+    int pid; /* -1: the kernel or one of its modules */
+    uint64_t address;
+    uint64_t size_bytes;
+    uint64_t file_offset;
+    bool executable;
+    struct str path;
+    const uint8_t *build_id; /* NULL: not told */
+    size_t build_id_len;
+    uint64_t inode; /* 0: not told; guards against opening another file of that name */
+    uint32_t device_major, device_minor;
+};
+MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
+
+/* The sink's id of a thread; made if need be. */
+MUST_USE int stacks_thread(struct stacks *stacks, uint64_t time_ns, int pid, int tid,
+                           uint32_t *ret_thread);
+
+/* A sample's stack. Either registers and slice, or a ready chain of user addresses
+ * (innermost first, return addresses as they are), or neither; kernel addresses before. */
+struct stacks_sample {
+    uint64_t time_ns;
+    int pid, tid;
+    const uint64_t *kernel; /* innermost first */
+    size_t kernel_count;
+    const struct unwind_registers *registers;
+    struct unwind_slice slice;
+    const uint64_t *user;
+    size_t user_count;
+};
+struct stacks_found {
+    uint32_t thread; /* sink ids */
+    uint32_t stack;
+    enum unwind_end end;       /* of the user part; UNWIND_ROOT when there was none to walk */
+    uint64_t slice_used_bytes; /* how far up the slice the walk had to read */
+};
+MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sample,
+                           struct stacks_found *ret);
+
+/* Names all frames seen, embeds source and code of the hottest, hands notes on images that
+ * could not be read to the sink (document "images"). */
+MUST_USE int stacks_finish(struct stacks *stacks, struct why *why);

@@ -1,0 +1,29 @@
+/* Files for other tools: one file and one row of the table in exporters.c each.
+ *
+ * An exporter draws a profile and knows nothing of the store. Names from a target are
+ * hostile: every format escapes them its own way. */
+#pragma once
+
+#include "base/why.h"
+#include "model/profile.h"
+
+#include <stdio.h>
+
+struct export_opts {
+    const char *title; /* NULL: the profile's command */
+};
+
+struct exporter {
+    const char *name;      /* "pprof": for --format */
+    const char *extension; /* ".pb.gz": chosen by -o when --format is absent */
+    const char *about;     /* one line for help: what reads it */
+    bool binary;           /* refused on a terminal */
+    bool samples;          /* needs the single samples loaded */
+    int (*write)(const struct profile *profile, const struct export_opts *opts, FILE *out,
+                 struct why *why);
+};
+
+extern const struct exporter *const exporters[]; /* ends with NULL */
+/* By name, or by what a file name ends with; NULL when there is none. */
+const struct exporter *exporter_find(const char *name);
+const struct exporter *exporter_for_file(const char *path);
