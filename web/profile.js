@@ -54,7 +54,7 @@ export class Profile {
     const { function: functions, self, count, self_count, color, inlined } = this.data.frames;
     return {
       shape: new Frames(this.data.frames.depth, this.data.frames.weight),
-      functions, self, count, self_count, color, inlined,
+      functions, self, count, self_count, color, inlined, inverted: this.data.inverted,
       change: this.data.diff ? this.data.diff.change_pct : null,
       before: this.data.diff ? this.data.diff.before_pct : null,
     };
@@ -86,9 +86,10 @@ export class Profile {
     const count = view.count[frame];
     const lines = [
       `${formatWeight(weight, this.unit)}, ${share(weight)} of all, ${formatCount(count)} ` +
-      `sample${count === 1 ? '' : 's'}; itself ${formatWeight(view.self[frame], this.unit)}, ` +
-      share(view.self[frame]),
+      `sample${count === 1 ? '' : 's'}`,
     ];
+    if (!view.inverted)
+      lines[0] += `; itself ${formatWeight(view.self[frame], this.unit)}, ${share(view.self[frame])}`;
     if (view.before)
       lines.push(view.before[frame] > 0
         ? `before: ${view.before[frame].toFixed(2)}% of all` : 'before: not there');
@@ -112,7 +113,6 @@ class Merge {
   constructor() {
     this.function = [0];
     this.weight = [0];
-    this.self = [0];
     this.count = [0];
     this.color = [0];
     this.inlined = [0];
@@ -127,7 +127,6 @@ class Merge {
       this.children[parent].set(key, at);
       this.function.push(of);
       this.weight.push(0);
-      this.self.push(0);
       this.count.push(0);
       this.color.push(color);
       this.inlined.push(inlined);
@@ -156,7 +155,6 @@ function invert(view, data) {
     for (let i = leaf; i > 0 && merge.function.length < INVERTED_FRAMES_MAX; i = shape.parent[i]) {
       at = merge.child(at, view.functions[i], view.color[i], view.inlined[i]);
       merge.add(at, view.self[leaf], counts[leaf]);
-      if (i === leaf) merge.self[at] += view.self[leaf];
     }
   }
   const missing = shape.weight[0] - merge.weight[0];
@@ -186,8 +184,8 @@ function flatten(merge, view) {
   functions[0] = view.functions[0];
   return {
     shape: new Frames(depth, column('weight')),
-    functions, self: column('self'), count: column('count'),
+    functions, count: column('count'),
     color: [view.color[0], ...column('color').slice(1)], inlined: column('inlined'),
-    change: null, before: null,
+    inverted: true, change: null, before: null,
   };
 }

@@ -46,7 +46,8 @@ static bool is_combining(int32_t code)
  * assigns: XML refuses some of them. */
 static bool is_unsafe(int32_t code)
 {
-    return code < 0x20 || (code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef) || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
+    return code < 0x20 || (code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef) ||
+           (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
            (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 

@@ -95,8 +95,8 @@ int flame_diff_build(struct arena *arena, const struct call_tree *tree,
     for (size_t i = 0; i < tree->count; i++) {
         const struct path_weights *weights = &paths.weights.data[later[i]];
         diff.before_pct[i] = (double)weights->before / total * 100;
-        diff.change_pct[i] =
-            ((double)weights->after * diff.scale - (double)weights->before) / total * 100;
+        diff.change_pct[i] = ((double)weights->after * diff.scale - (double)weights->before) /
+                             total * 100;
     }
     count_gone(before, &paths, earlier, total, &diff);
     *ret = diff;

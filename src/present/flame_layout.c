@@ -176,9 +176,8 @@ enum flame_kind flame_kind_of(const struct call_tree *tree, uint32_t node)
 const char *flame_kind_text(enum flame_kind kind)
 {
     static const char *const texts[FLAME_KINDS] = {
-        [FLAME_ROOT] = "all",         [FLAME_USER] = "program",
-        [FLAME_KERNEL] = "kernel",    [FLAME_INLINED] = "inlined",
-        [FLAME_JIT] = "JIT-compiled", [FLAME_UNKNOWN] = "no symbol",
+        [FLAME_ROOT] = "all",        [FLAME_USER] = "program",     [FLAME_KERNEL] = "kernel",
+        [FLAME_INLINED] = "inlined", [FLAME_JIT] = "JIT-compiled", [FLAME_UNKNOWN] = "no symbol",
     };
     return texts[kind];
 }

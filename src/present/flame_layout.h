@@ -20,7 +20,7 @@ struct flame_rect {
 };
 
 struct flame_limits {
-    double narrow_share;  /* of the root's weight; narrower ones are left out */
+    double narrow_share; /* of the root's weight; narrower ones are left out */
     size_t rect_count_max;
     uint32_t levels_max;
 };

@@ -1,7 +1,6 @@
 /* A flame graph as one SVG file: a picture that is complete without scripts, and a script
  * (web/flame_svg.js) that adds search, zoom and the keyboard. */
 #include "base/text.h"
-#include "base/units.h"
 #include "present/embedded.h"
 #include "present/flame.h"
 #include "present/flame_colors.h"
@@ -10,7 +9,6 @@
 #include "present/flame_words.h"
 #include "present/markup.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,6 +22,7 @@ enum {
     LEVELS_MAX = 1024,
     LABEL_COLUMNS_MIN = 3,
     SUBTITLE_LINES_MAX = 4,
+    PLACE_BYTES_MAX = 256,
 };
 
 static const double column_px = 7.225; /* of the 12-pixel monospaced font */
@@ -111,61 +110,13 @@ static double put_swatch(const struct drawing *d, double x, unsigned *y, unsigne
 static unsigned put_legend(const struct drawing *d, unsigned y)
 {
     double x = MARGIN_PX;
+    struct flame_legend legend = {
+        .layout = &d->layout, .diff = d->diff, .diff_limit = d->diff_limit};
     fputs("<g id=\"legend\">\n", d->out);
-    if (d->diff) {
-        for (int step = -FLAME_DIFF_STEPS; step <= FLAME_DIFF_STEPS; step++) {
-            char text[64];
-            double value = d->diff_limit * step / FLAME_DIFF_STEPS;
-            snprintf(text, sizeof(text), "%s%.3g%%%s", step > 0 ? "+" : "", value,
-                     step == -FLAME_DIFF_STEPS  ? " less"
-                     : step == FLAME_DIFF_STEPS ? " more"
-                                                : "");
-            x = put_swatch(d, x, &y, (unsigned)(FLAME_COLOR_DIFF + step), text);
-        }
-    } else {
-        bool seen[FLAME_KINDS] = {false};
-        for (size_t i = 0; i < d->layout.count; i++)
-            seen[flame_kind_of(d->layout.tree, d->layout.rects[i].node)] = true;
-        static const unsigned shown[FLAME_KINDS] = {
-            [FLAME_USER] = FLAME_COLOR_USER + 4,   [FLAME_KERNEL] = FLAME_COLOR_KERNEL,
-            [FLAME_INLINED] = FLAME_COLOR_INLINED, [FLAME_JIT] = FLAME_COLOR_JIT,
-            [FLAME_UNKNOWN] = FLAME_COLOR_UNKNOWN,
-        };
-        for (enum flame_kind kind = FLAME_USER; kind < FLAME_KINDS; kind++)
-            if (seen[kind])
-                x = put_swatch(d, x, &y, shown[kind],
-                               kind == FLAME_USER ? "program (hue by image)"
-                                                  : flame_kind_text(kind));
-    }
+    while (flame_legend_next(&legend))
+        x = put_swatch(d, x, &y, legend.color, legend.text);
     fputs("</g>\n", d->out);
     return y + LINE_PX;
-}
-
-/* What the colours of a differential graph mean, and what it cannot show. */
-static unsigned put_diff_notes(const struct drawing *d, unsigned y)
-{
-    const struct flame_diff *diff = d->diff;
-    char text[400];
-    if (diff->shares)
-        snprintf(text, sizeof(text),
-                 "Width: now. Colour and number: change of the share of the total, now minus "
-                 "before, in percentage points.");
-    else
-        snprintf(text, sizeof(text),
-                 "Width: now. Colour and number: change in percent of the earlier total, with "
-                 "what is measured now times %.4g for the work done.",
-                 diff->scale);
-    y = put_lines(d, text, y);
-    if (diff->gone > 0) {
-        char name[160];
-        text_safe(diff->gone_name, name, sizeof(name));
-        snprintf(text, sizeof(text),
-                 "Not drawn, since gone: %zu path%s that took %.2f%% before; the largest is %s "
-                 "with %.2f%%.",
-                 diff->gone, diff->gone == 1 ? "" : "s", diff->gone_pct, name, diff->gone_name_pct);
-        y = put_lines(d, text, y);
-    }
-    return y;
 }
 
 static unsigned put_header(const struct drawing *d)
@@ -176,18 +127,14 @@ static unsigned put_header(const struct drawing *d)
                  (size_t)fmax((d->width_px - 2 * MARGIN_PX) / (column_px * 16 / 12), 10));
     fputs("</text>\n", d->out);
     y += LINE_PX + 2;
+    char note[512];
     if (d->opts->subtitle)
         y = put_lines(d, d->opts->subtitle, y);
-    if (d->diff)
-        y = put_diff_notes(d, y);
-    if (d->layout.left_out > 0) {
-        char count[48], text[200];
-        units_format((double)d->layout.left_out, UNIT_COUNT, count, sizeof(count));
-        snprintf(text, sizeof(text), "Too narrow to draw: %s frame%s, %.2f%% of all together.",
-                 count, d->layout.left_out == 1 ? "" : "s",
-                 (double)d->layout.left_out_weight / (double)d->layout.rects[0].weight * 100);
-        y = put_lines(d, text, y);
+    if (d->diff) {
+        y = put_lines(d, flame_note_diff(d->diff, note, sizeof(note)), y);
+        y = put_lines(d, flame_note_gone(d->diff, note, sizeof(note)), y);
     }
+    y = put_lines(d, flame_note_left_out(&d->layout, note, sizeof(note)), y);
     y = put_legend(d, y);
     /* The script puts the search box here. */
     fprintf(d->out,
@@ -203,13 +150,13 @@ static void put_place(const struct drawing *d, uint32_t node)
     const struct image_info *image = flame_image(d->layout.tree, node);
     if (function->file.len > 0) {
         fputc('\n', d->out);
-        markup_text(d->out, function->file);
+        markup_short(d->out, function->file, PLACE_BYTES_MAX);
         if (function->line > 0)
             fprintf(d->out, ":%u", function->line);
     }
     if (image && image->path.len > 0) {
         fputc('\n', d->out);
-        markup_text(d->out, image->path);
+        markup_short(d->out, image->path, PLACE_BYTES_MAX);
     }
     enum flame_kind kind = flame_kind_of(d->layout.tree, node);
     if (kind != FLAME_USER && kind != FLAME_ROOT)

@@ -30,10 +30,15 @@ static void put(FILE *out, struct str safe)
     }
 }
 
-void markup_text(FILE *out, struct str text)
+void markup_short(FILE *out, struct str text, size_t bytes_max)
 {
     char buffer[MARKUP_TEXT_BYTES_MAX];
-    put(out, text_safe(text, buffer, sizeof(buffer)));
+    put(out, text_safe(text, buffer, MIN(bytes_max, sizeof(buffer))));
+}
+
+void markup_text(FILE *out, struct str text)
+{
+    markup_short(out, text, MARKUP_TEXT_BYTES_MAX);
 }
 
 void markup_label(FILE *out, struct str text, size_t columns)
