@@ -3,7 +3,7 @@
  * The canvas shows only what is in its scroller's window, so that neither deep stacks nor many
  * frames make it slow: rows outside are skipped, frames outside are found by halving, and what
  * is narrower than a pixel is drawn once per pixel. */
-import { fitText, lowerBound, wayOf } from './frames.js';
+import { fitText, leastColumns, lowerBound, wayOf } from './frames.js';
 
 const ROW = 18;
 const PADDING = 3;
@@ -19,6 +19,7 @@ export class FlameCanvas {
     this.context = this.canvas.getContext('2d');
     this.shape = null;
     this.icicle = false;
+    this.diff = false; // labels begin with a number
     this.zoom = 0;
     this.current = 0;
     this.pointed = -1;
@@ -171,8 +172,8 @@ export class FlameCanvas {
       Math.floor((scroller.scrollTop + this.visible) / ROW));
     for (let row = first; row <= last; row++)
       this.drawRow(this.icicle ? row : shape.rows.length - 1 - row);
-    if (this.canvas.ownerDocument.activeElement === this.canvas) this.drawRing(this.current, 3);
-    if (this.pointed >= 0) this.drawRing(this.pointed, 1.5);
+    if (this.canvas.ownerDocument.activeElement === this.canvas) this.drawRing(this.current, 2);
+    if (this.pointed >= 0) this.drawRing(this.pointed, 1);
   }
 
   drawRow(depth) {
@@ -207,8 +208,10 @@ export class FlameCanvas {
     context.fillRect(left, top, width - gap, ROW - 0.5);
     const columns = Math.floor((width - 2 * PADDING) / this.column);
     if (columns < 3) return;
+    const label = this.hooks.label(frame);
     context.fillStyle = this.ink;
-    context.fillText(fitText(this.hooks.label(frame), columns), left + PADDING, top + ROW / 2);
+    context.fillText(fitText(label, columns, leastColumns(label, this.diff)), left + PADDING,
+      top + ROW / 2);
   }
 
   drawRing(frame, thickness) {

@@ -2,11 +2,14 @@
  *
  * The picture is complete without this. Frames are the groups below #frames, in preorder; the
  * first line of a frame's title is its full label. */
-import { Frames, fitText, readHash, wayOf, writeHash } from './frames.js';
+import { Frames, fitText, leastColumns, readHash, wayOf, wrapText, writeHash } from './frames.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const HTML = 'http://www.w3.org/1999/xhtml';
 const PADDING = 3;
+const NARROW = 2; // below that a border would be all there is
+const LINE = 18; // of the header, as flame_svg.c draws it
+const CONTROLS = 22; // from the header's last line to the frames
 
 export class FlameSvg {
   constructor(svg) {
@@ -18,11 +21,15 @@ export class FlameSvg {
     this.row = Number(data.row);
     this.margin = Number(data.margin);
     this.column = Number(data.column);
+    this.diff = data.diff === '1';
     this.groups = Array.from(this.frames_group.children);
     this.rects = this.groups.map((group) => group.querySelector('rect'));
     this.labels = this.groups.map((group) => group.querySelector('title').textContent.split('\n')[0]);
     this.readShape();
     this.width = Number(svg.getAttribute('width'));
+    this.height = Number(svg.getAttribute('height'));
+    this.alone = this.document.documentElement === svg;
+    this.readHeader();
     this.zoom = 0;
     this.current = 0;
     this.find = '';
@@ -32,6 +39,26 @@ export class FlameSvg {
     this.listen();
     this.followHash();
     this.resize();
+    // Reading begins at the root.
+    if (this.alone && !this.icicle) this.window.scrollTo(0, this.height);
+  }
+
+  /* Paragraphs and legend of the header, to be set anew for another width. */
+  readHeader() {
+    this.paragraphs = Array.from(this.svg.querySelectorAll('.p'), (group) => ({
+      group,
+      text: Array.from(group.children, (line) => line.textContent).join(' '),
+    }));
+    const first = this.svg.querySelector('.p text') || this.svg.querySelector('#legend text') ||
+      this.svg.querySelector('#hint');
+    this.header_y = Number(first.getAttribute('y'));
+    this.legend = Array.from(this.svg.querySelectorAll('.i'), (group) => ({
+      group,
+      x: Number(group.querySelector('rect').getAttribute('x')),
+      y: Number(group.querySelector('text').getAttribute('y')),
+      width: Number(group.dataset.width),
+    }));
+    this.frames_y = Math.min(...this.rects.map((rect) => Number(rect.getAttribute('y'))));
   }
 
   /* The rectangles themselves say where a frame stands. */
@@ -58,6 +85,7 @@ export class FlameSvg {
     this.input.setAttribute('aria-label', 'Find frames by a part of their name');
     this.reset = this.document.createElementNS(HTML, 'button');
     this.reset.textContent = 'Reset zoom (Esc)';
+    this.reset.style.marginLeft = '8px';
     this.status = this.document.createElementNS(HTML, 'span');
     this.status.setAttribute('role', 'status');
     this.status.style.marginLeft = '10px';
@@ -179,13 +207,44 @@ export class FlameSvg {
 
   /* On its own page the picture takes the window's width; inside another one it does not. */
   resize() {
-    if (this.document.documentElement === this.svg) {
-      this.width = Math.max(320, this.window.innerWidth - 16);
+    if (this.alone) {
+      this.width = Math.max(200, this.window.innerWidth - 16);
+      const moved = this.setHeader();
+      this.frames_group.setAttribute('transform', `translate(0 ${moved})`);
       this.svg.setAttribute('width', String(this.width));
-      this.svg.setAttribute('viewBox', `0 0 ${this.width} ${this.svg.getAttribute('height')}`);
+      this.svg.setAttribute('height', String(this.height + moved));
+      this.svg.setAttribute('viewBox', `0 0 ${this.width} ${this.height + moved}`);
     }
     this.controls.setAttribute('width', String(this.width - 2 * this.margin));
     this.draw();
+  }
+
+  /* Breaks the header's lines for the width; returns how far the frames move down. */
+  setHeader() {
+    const columns = Math.max(20, Math.floor((this.width - 2 * this.margin) / this.column));
+    let y = this.header_y;
+    for (const { group, text } of this.paragraphs) {
+      group.replaceChildren(...wrapText(text, columns).map((line) => {
+        const element = this.document.createElementNS(SVG, 'text');
+        element.setAttribute('class', 'd');
+        element.setAttribute('x', String(this.margin));
+        element.setAttribute('y', String(y));
+        element.textContent = line;
+        y += LINE;
+        return element;
+      }));
+    }
+    let x = this.margin;
+    for (const item of this.legend) {
+      if (x + item.width > this.width - this.margin && x > this.margin) {
+        x = this.margin;
+        y += LINE;
+      }
+      item.group.setAttribute('transform', `translate(${x - item.x} ${y - item.y})`);
+      x += item.width;
+    }
+    this.controls.setAttribute('y', String(y + 5));
+    return y + LINE + CONTROLS - this.frames_y;
   }
 
   draw() {
@@ -198,6 +257,7 @@ export class FlameSvg {
       group.classList.toggle('u', i < this.zoom);
       const left = this.margin + place.left * room;
       const width = place.width * room;
+      group.classList.toggle('n', width < NARROW);
       this.rects[i].setAttribute('x', left.toFixed(2));
       this.rects[i].setAttribute('width', width.toFixed(2));
       this.drawLabel(i, left, Math.floor((width - 2 * PADDING) / this.column));
@@ -207,7 +267,8 @@ export class FlameSvg {
 
   drawLabel(i, left, columns) {
     const group = this.groups[i];
-    const label = fitText(this.labels[i], columns);
+    const full = this.labels[i];
+    const label = fitText(full, columns, leastColumns(full, this.diff));
     let text = group.querySelector('text');
     if (!label) {
       if (text) text.remove();

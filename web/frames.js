@@ -131,9 +131,9 @@ export function columnsOf(text) {
   return columns;
 }
 
-/* The text cut to so many columns with "…"; empty when too little of it would be left. */
-export function fitText(text, columns) {
-  if (columns < 3) return '';
+/* The text cut to so many columns with "…"; empty when less than `least` would be left. */
+export function fitText(text, columns, least = 3) {
+  if (columns < least) return '';
   // No letter takes less than a column: of a huge name only the head is looked at.
   if (text.length <= columns * 2 && columnsOf(text) <= columns) return text;
   let used = 0;
@@ -144,6 +144,26 @@ export function fitText(text, columns) {
     fits += letter;
   }
   return fits + '…';
+}
+
+/* How much of a label must fit: a number that is cut would say something else. */
+export function leastColumns(label, diff) {
+  return diff ? label.indexOf('%') + 3 : 3;
+}
+
+/* Lines of at most so many columns, broken at blanks where there are any. */
+export function wrapText(text, columns) {
+  const lines = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line ? `${line} ${word}` : word;
+    if (line && columnsOf(longer) > columns) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  lines.push(line);
+  return lines;
 }
 
 /* Which way an arrow key leads in a picture whose root is at the top (icicle) or not. */

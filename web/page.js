@@ -27,6 +27,7 @@ export class Page {
         onZoom: () => this.afterZoom(),
       });
     this.view = this.profile.calls;
+    this.flame.diff = !!this.view.change;
     this.listen();
     this.addTable(get('hotspots'), get('filter'), get('rows'));
     this.followHash();

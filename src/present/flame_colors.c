@@ -42,17 +42,17 @@ static const struct color colors[FLAME_COLORS] = {
     {"#c2c4c7", "#4b4d50"},
     /* less … */
     {"#539af2", "#1157a4"},
-    {"#72aaf2", "#1f518d"},
-    {"#90baf1", "#284b76"},
-    {"#aecaee", "#2e4460"},
-    {"#cbd9ec", "#323d4b"},
+    {"#6ba7f2", "#1d5292"},
+    {"#84b4f1", "#254d7f"},
+    {"#9fc2f0", "#2b486c"},
+    {"#bcd2ed", "#304155"},
     /* no change */
     {"#e8e8e8", "#353535"},
     /* … more */
-    {"#f0cfca", "#4d3532"},
-    {"#f5b5ad", "#62342f"},
-    {"#f89a90", "#77302a"},
-    {"#f97e72", "#8d2824"},
+    {"#f3c2bc", "#573531"},
+    {"#f7a79e", "#6d322d"},
+    {"#f88f84", "#802d28"},
+    {"#f8776b", "#912622"},
     {"#f75e54", "#a21a1b"},
     /* hit */
     {"#f16eef", "#9f12a0"},
@@ -78,13 +78,13 @@ unsigned flame_color(const struct call_tree *tree, uint32_t node)
     if (kind == FLAME_ROOT || kind == FLAME_UNKNOWN)
         return first[kind];
     struct str name = flame_name(tree, node);
-    unsigned shade = (unsigned)(hash_bytes(name.data, name.len) % 3);
+    unsigned shade = (unsigned)(hash_u64(hash_bytes(name.data, name.len)) % 3);
     if (kind != FLAME_USER)
         return first[kind] + shade;
     /* The folder of an image differs between machines and builds; its name does not. */
     const struct image_info *image = flame_image(tree, node);
     struct str file = image ? base_name(image->path) : STR("");
-    return first[kind] + 3 * (unsigned)(hash_bytes(file.data, file.len) % 4) + shade;
+    return first[kind] + 3 * (unsigned)(hash_u64(hash_bytes(file.data, file.len)) % 4) + shade;
 }
 
 unsigned flame_color_change(double change, double limit)

@@ -108,7 +108,10 @@ double flame_diff_limit(const struct flame_diff *diff, const struct flame_layout
     double largest = 0.01; /* less is what rounding makes, not a change */
     for (size_t i = 0; i < layout->count; i++)
         largest = fmax(largest, fabs(diff->change_pct[layout->rects[i].node]));
+    static const double ends[] = {1, 2, 3, 5, 7, 10};
     double power = pow(10, floor(log10(largest)));
-    double digit = largest / power;
-    return power * (digit <= 1.0001 ? 1 : digit <= 2.0001 ? 2 : digit <= 5.0001 ? 5 : 10);
+    size_t i = 0;
+    while (i + 1 < ARRAY_SIZE(ends) && largest > power * ends[i] * 1.0001)
+        i++;
+    return power * ends[i];
 }

@@ -23,6 +23,5 @@ struct flame_diff {
 MUST_USE int flame_diff_build(struct arena *arena, const struct call_tree *tree,
                               const struct call_tree *before, double scale, struct flame_diff *ret,
                               struct why *why);
-/* The end of the colour scale: 1, 2 or 5 times a power of ten that holds the largest change
- * drawn. */
+/* The end of the colour scale: a round number that holds the largest change drawn. */
 double flame_diff_limit(const struct flame_diff *diff, const struct flame_layout *layout);

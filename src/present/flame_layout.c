@@ -101,6 +101,8 @@ static void place(const struct call_tree *tree, struct cut *cut, struct flame_la
             layout->levels = MAX(layout->levels, node->depth + 1);
         } else {
             layout->left_out_weight += node->total_weight;
+            if (node->depth >= cut->levels_max)
+                layout->levels_cut = cut->levels_max;
         }
         at = next_node(tree, at, kept);
     }

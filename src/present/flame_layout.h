@@ -32,6 +32,7 @@ struct flame_layout {
     uint32_t levels;          /* the root's included */
     uint64_t left_out;        /* nodes that are not drawn */
     uint64_t left_out_weight; /* what they weigh together */
+    uint32_t levels_cut;      /* some of them are above this level; 0: all were too narrow */
 };
 
 /* A tree without weight has no picture: -ENODATA. When more than `rect_count_max` would be

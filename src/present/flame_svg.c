@@ -23,6 +23,7 @@ enum {
     LABEL_COLUMNS_MIN = 3,
     SUBTITLE_LINES_MAX = 4,
     PLACE_BYTES_MAX = 256,
+    NARROW_PX = 2,
 };
 
 static const double column_px = 7.225; /* of the 12-pixel monospaced font */
@@ -41,7 +42,7 @@ struct drawing {
 static void put_style(FILE *out)
 {
     fputs("<style>\n"
-          ":root{color-scheme:light dark}\n"
+          ":root{color-scheme:light dark;background:#fff}\n"
           "text,input,button{font:12px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,"
           "'Liberation Mono',monospace}\n"
           "text{fill:#111}\n"
@@ -50,6 +51,7 @@ static void put_style(FILE *out)
           ".d{fill:#555}\n"
           ".r{cursor:pointer}\n"
           ".r rect{stroke:#fff;stroke-width:.5}\n"
+          ".n rect{stroke:none}\n"
           ".r text{pointer-events:none}\n"
           ".r:hover rect,.r:focus rect{stroke:#111;stroke-width:2}\n"
           ".r:focus{outline:none}\n"
@@ -57,10 +59,12 @@ static void put_style(FILE *out)
           out);
     flame_colors_classes(out);
     fputs("@media (prefers-color-scheme:dark){\n"
+          ":root{background:#16171a}\n"
           "text{fill:#f5f5f5}\n"
           ".b{fill:#16171a}\n"
           ".d{fill:#b0b3b8}\n"
           ".r rect{stroke:#16171a}\n"
+          ".n rect{stroke:none}\n"
           ".r:hover rect,.r:focus rect{stroke:#fff}\n"
           "}\n"
           "</style>\n",
@@ -73,6 +77,9 @@ static unsigned put_lines(const struct drawing *d, const char *text, unsigned y)
     char buffer[MARKUP_TEXT_BYTES_MAX];
     struct str rest = text_safe(str_from(text), buffer, sizeof(buffer));
     size_t columns = (size_t)fmax((d->width_px - 2 * MARGIN_PX) / column_px, 20);
+    if (rest.len == 0)
+        return y;
+    fputs("<g class=\"p\">", d->out); /* the script breaks it anew when the width changes */
     for (int line = 0; line < SUBTITLE_LINES_MAX && rest.len > 0; line++, y += LINE_PX) {
         size_t len = text_fit(rest, columns);
         if (len < rest.len && line + 1 < SUBTITLE_LINES_MAX) {
@@ -85,9 +92,10 @@ static unsigned put_lines(const struct drawing *d, const char *text, unsigned y)
         }
         fprintf(d->out, "<text class=\"d\" x=\"%d\" y=\"%u\">", MARGIN_PX, y);
         markup_label(d->out, (struct str){rest.data, len}, columns);
-        fputs("</text>\n", d->out);
+        fputs("</text>", d->out);
         rest = str_trim((struct str){rest.data + len, rest.len - len});
     }
+    fputs("</g>\n", d->out);
     return y;
 }
 
@@ -101,9 +109,9 @@ static double put_swatch(const struct drawing *d, double x, unsigned *y, unsigne
         *y += LINE_PX;
     }
     fprintf(d->out,
-            "<g class=\"f%u\"><rect x=\"%.2f\" y=\"%u\" width=\"14\" height=\"12\"/></g>"
-            "<text class=\"d\" x=\"%.2f\" y=\"%u\">%s</text>\n",
-            color, x, *y - 10, x + 20, *y, text);
+            "<g class=\"i f%u\" data-width=\"%.2f\"><rect x=\"%.2f\" y=\"%u\" width=\"14\" "
+            "height=\"12\"/><text class=\"d\" x=\"%.2f\" y=\"%u\">%s</text></g>\n",
+            color, width, x, *y - 10, x + 20, *y, text);
     return x + width;
 }
 
@@ -172,6 +180,13 @@ static double edge_px(const struct drawing *d, uint64_t at)
     return MARGIN_PX + round((double)at * scale * 100) / 100;
 }
 
+/* A number that is cut would say something else: then there is no label at all. */
+static double least_columns(const struct drawing *d, struct str label)
+{
+    const char *percent = d->diff ? memchr(label.data, '%', label.len) : NULL;
+    return percent ? (double)(percent - label.data) + 3 : LABEL_COLUMNS_MIN;
+}
+
 static void put_rect(const struct drawing *d, const struct flame_rect *rect)
 {
     const struct call_tree *tree = d->layout.tree;
@@ -182,7 +197,8 @@ static void put_rect(const struct drawing *d, const struct flame_rect *rect)
                              : flame_color(tree, rect->node);
     char buffer[FLAME_LABEL_BYTES_MAX], cost[256];
     struct str label = flame_label(tree, d->diff, rect->node, buffer);
-    fprintf(d->out, "<g class=\"r f%u\"><title>", color);
+    /* A border would be all that is left of a narrow one. */
+    fprintf(d->out, "<g class=\"r f%u%s\"><title>", color, right - left < NARROW_PX ? " n" : "");
     markup_text(d->out, label);
     fprintf(d->out, "\n%s", flame_cost(tree, rect->node, cost, sizeof(cost)));
     if (d->diff && d->diff->before_pct[rect->node] > 0)
@@ -193,7 +209,7 @@ static void put_rect(const struct drawing *d, const struct flame_rect *rect)
     fprintf(d->out, "</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\"/>", left, y,
             right - left, ROW_PX);
     double columns = floor((right - left - 6) / column_px);
-    if (columns >= LABEL_COLUMNS_MIN) {
+    if (columns >= least_columns(d, label)) {
         fprintf(d->out, "<text x=\"%.2f\" y=\"%u\">", left + 3, y + 13);
         markup_label(d->out, label, (size_t)columns);
         fputs("</text>", d->out);
@@ -217,8 +233,10 @@ static void put_document(struct drawing *d, struct str header)
     put_style(out);
     fputs("<rect class=\"b\" width=\"100%\" height=\"100%\"/>\n", out);
     fwrite(header.data, 1, header.len, out);
-    fprintf(out, "<g id=\"frames\" data-row=\"%d\" data-margin=\"%d\" data-column=\"%.3f\">\n",
-            ROW_PX, MARGIN_PX, column_px);
+    fprintf(out,
+            "<g id=\"frames\" data-row=\"%d\" data-margin=\"%d\" data-column=\"%.3f\" "
+            "data-diff=\"%d\">\n",
+            ROW_PX, MARGIN_PX, column_px, d->diff != NULL);
     for (size_t i = 0; i < d->layout.count; i++)
         put_rect(d, &d->layout.rects[i]);
     fputs("</g>\n<script><![CDATA[\n", out);

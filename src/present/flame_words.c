@@ -38,13 +38,16 @@ const char *flame_cost(const struct call_tree *tree, uint32_t node, char *buffer
 
 const char *flame_note_left_out(const struct flame_layout *layout, char *buffer, size_t size)
 {
-    char count[48];
+    char count[48], levels[80] = "";
     buffer[0] = '\0';
-    if (layout->left_out > 0)
-        snprintf(buffer, size, "Too narrow to draw: %s frame%s, %.2f%% of all together.",
-                 units_format((double)layout->left_out, UNIT_COUNT, count, sizeof(count)),
-                 layout->left_out == 1 ? "" : "s",
-                 (double)layout->left_out_weight / (double)layout->rects[0].weight * 100);
+    if (layout->left_out == 0)
+        return buffer;
+    if (layout->levels_cut > 0)
+        snprintf(levels, sizeof(levels), " or beyond %u levels", layout->levels_cut);
+    snprintf(buffer, size, "Too narrow%s to draw: %s frame%s, %.2f%% of all together.", levels,
+             units_format((double)layout->left_out, UNIT_COUNT, count, sizeof(count)),
+             layout->left_out == 1 ? "" : "s",
+             (double)layout->left_out_weight / (double)layout->rects[0].weight * 100);
     return buffer;
 }
 

@@ -90,7 +90,7 @@ static int columns_fill(struct columns *columns)
     free(number);
     struct function_row rest = {.kind = flame_kind_text(FLAME_UNKNOWN)};
     if (r == 0)
-        r = add_text(columns, STR("[too narrow to draw]"), &rest.name);
+        r = add_text(columns, STR("[not drawn]"), &rest.name);
     columns->left_out = (uint32_t)columns->functions.len;
     return r < 0 ? r : VEC_PUSH(&columns->functions, rest);
 }
