@@ -57,6 +57,32 @@ static void fitting_never_cuts_a_character(void **state)
     assert_int_equal(text_fit(text, 0), 0);
 }
 
+static void safe(const char *bytes, size_t len, size_t size, const char *expected)
+{
+    char buffer[64];
+    memset(buffer, '#', sizeof(buffer));
+    struct str text = text_safe((struct str){bytes, len}, buffer, size);
+    assert_string_equal(text.data, expected);
+    assert_int_equal(text.len, strlen(expected));
+    assert_int_equal(buffer[size], '#'); /* not a byte more than allowed */
+}
+
+static void safe_text_in_memory_is_what_is_printed_and_ends_with_an_ellipsis(void **state)
+{
+    (void)state;
+    safe("a\033[2J\n\xff", 7, 40, "a\\x1b[2J\\n\\xff");
+    safe("x\0y", 3, 40, "x\\x00y");
+    safe("\xef\xbf\xbf", 3, 40, "\\xef\\xbf\\xbf"); /* XML refuses it */
+    safe("abcdefgh", 8, 9, "abcdefgh");
+    safe("abcdefgh", 8, 8, "abcd…");
+    safe("数数数数", 12, 10, "数数…");
+    safe("abc\033\033", 5, 10, "abc…"); /* an escape is not cut in two */
+    safe("abc", 3, 3, "ab");            /* too small for the ellipsis: still ended */
+    safe("abc", 3, 1, "");
+    safe("", 0, 5, "");
+    assert_int_equal(text_safe(STR("abc"), NULL, 0).len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -64,6 +90,7 @@ int main(void)
         cmocka_unit_test(invalid_utf8_is_shown_byte_by_byte),
         cmocka_unit_test(ordinary_text_of_any_language_passes),
         cmocka_unit_test(fitting_never_cuts_a_character),
+        cmocka_unit_test(safe_text_in_memory_is_what_is_printed_and_ends_with_an_ellipsis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
