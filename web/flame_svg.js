@@ -49,6 +49,8 @@ export class FlameSvg {
       group,
       text: Array.from(group.children, (line) => line.textContent).join(' '),
     }));
+    this.title = this.svg.querySelector('.t');
+    this.title_text = this.svg.querySelector('title').textContent;
     const first = this.svg.querySelector('.p text') || this.svg.querySelector('#legend text') ||
       this.svg.querySelector('#hint');
     this.header_y = Number(first.getAttribute('y'));
@@ -222,6 +224,7 @@ export class FlameSvg {
   /* Breaks the header's lines for the width; returns how far the frames move down. */
   setHeader() {
     const columns = Math.max(20, Math.floor((this.width - 2 * this.margin) / this.column));
+    this.title.textContent = fitText(this.title_text, Math.floor(columns * 12 / 16)); // its font
     let y = this.header_y;
     for (const { group, text } of this.paragraphs) {
       group.replaceChildren(...wrapText(text, columns).map((line) => {

@@ -37,7 +37,7 @@ export class Element extends Events {
     this.value = '';
     this.disabled = false;
     this.hidden = false;
-    this.scrollTop = 0;
+    this.scrolled = 0;
     this.clientWidth = 800;
     this.clientHeight = 300;
     const self = this;
@@ -64,6 +64,10 @@ export class Element extends Events {
   }
   set textContent(text) { this.nodes = [String(text)]; }
   get scrollHeight() { return parseFloat(this.children[0]?.style.height || '0'); }
+  get scrollTop() { return this.scrolled; }
+  set scrollTop(to) {
+    this.scrolled = Math.max(0, Math.min(to, this.scrollHeight - this.clientHeight));
+  }
   append(...nodes) {
     for (const node of nodes) {
       if (node instanceof Element) {

@@ -332,8 +332,7 @@ test('page: rows out of the window are not drawn, walking scrolls to them', () =
   const { canvas, scroller } = page.flame;
   assert.equal(page.view.shape.rows.length, 4096);
   assert.ok(canvas.drawn.rects.length <= 300 / 18 + 2);
-  assert.equal(scroller.scrollTop, 4096 * 18, 'reading begins at the root');
-  scroller.scrollTop = 4096 * 18 - 300;
+  assert.equal(scroller.scrollTop, 4096 * 18 - 300, 'reading begins at the root');
   canvas.focus();
   for (let i = 0; i < 40; i++) canvas.fire('keydown', { key: 'ArrowUp' });
   assert.equal(scroller.scrollTop, (4095 - 40) * 18);
