@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum {
     TEXT_TOTAL_BYTES_MAX = 16 << 20, /* of all names together */
@@ -25,6 +24,7 @@ struct function_row {
 
 struct columns {
     const struct html_data *data;
+    struct arena arena;
     struct intern texts; /* id 0 is the empty text */
     VEC(struct function_row) functions;
     uint32_t *function_of; /* of each rectangle, in `functions` */
@@ -36,7 +36,7 @@ static void columns_deinit(struct columns *columns)
 {
     intern_deinit(&columns->texts);
     VEC_FREE(&columns->functions);
-    free(columns->function_of);
+    arena_deinit(&columns->arena);
 }
 
 static int add_text(struct columns *columns, struct str text, uint32_t *ret)
@@ -73,11 +73,13 @@ static int columns_fill(struct columns *columns)
     const struct flame_layout *layout = columns->data->layout;
     const struct call_tree *tree = layout->tree;
     size_t known = tree->profile ? tree->profile->function_count : 0;
-    uint32_t *number = calloc(known + 1, sizeof(*number)); /* plus one; 0: not seen yet */
-    columns->function_of = calloc(layout->count, sizeof(*columns->function_of));
-    int r = number && columns->function_of ? 0 : -1;
-    if (r == 0)
-        r = add_function(columns, tree, 0);
+    /* Of each function its number plus one; 0: not seen yet. */
+    uint32_t *number = arena_alloc(&columns->arena, (known + 1) * sizeof(*number));
+    columns->function_of = arena_alloc(&columns->arena,
+                                       layout->count * sizeof(*columns->function_of));
+    if (!number || !columns->function_of)
+        return -ENOMEM;
+    int r = add_function(columns, tree, 0);
     for (size_t i = 1; r == 0 && i < layout->count; i++) {
         uint32_t node = layout->rects[i].node;
         uint32_t *at = &number[MIN((size_t)tree->nodes[node].function, known)];
@@ -87,7 +89,6 @@ static int columns_fill(struct columns *columns)
         }
         columns->function_of[i] = *at - 1;
     }
-    free(number);
     struct function_row rest = {.kind = flame_kind_text(FLAME_UNKNOWN)};
     if (r == 0)
         r = add_text(columns, STR("[not drawn]"), &rest.name);
@@ -270,7 +271,7 @@ static void put_all(struct jsonw *json, const struct columns *columns)
 
 int html_data_write(const struct html_data *data, FILE *out, struct why *why)
 {
-    AUTO(columns_deinit) struct columns columns = {.data = data};
+    AUTO(columns_deinit) struct columns columns = {.data = data, .arena = ARENA_INIT};
     size_t texts = MIN(data->layout->count, data->layout->tree->profile
                                                 ? data->layout->tree->profile->function_count
                                                 : 1);

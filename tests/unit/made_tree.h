@@ -70,8 +70,8 @@ static inline uint32_t made_tree_image(struct made_tree *made, const struct made
  * sample each millisecond. */
 static inline uint32_t made_tree_add(struct made_tree *made, uint32_t parent, struct made_node node)
 {
-    struct str name =
-        node.name_len > 0 ? (struct str){node.name, node.name_len} : str_from(node.name);
+    struct str name = node.name_len > 0 ? (struct str){node.name, node.name_len}
+                                        : str_from(node.name);
     struct profile_function function = {.name = name,
                                         .file = str_from(node.file),
                                         .line = node.line,
