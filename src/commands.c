@@ -7,6 +7,7 @@
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
     ROW(query)                                                                                     \
+    ROW(import)                                                                                    \
     ROW(export)                                                                                    \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
