@@ -264,5 +264,9 @@ struct dwarf_named {
     struct str linkage;
     struct str file;
     uint32_t line;
+    struct dwarf_unit *unit; /* where the name stands */
+    uint64_t entry;
 };
 void dwarf_name(struct dwarf_unit *unit, uint64_t entry, struct dwarf_named *ret);
+/* The name with the namespaces and classes around it, for languages that have them. */
+struct str dwarf_name_qualified(const struct dwarf_named *named);
