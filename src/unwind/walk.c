@@ -151,6 +151,16 @@ static unsigned find_saved(struct walk *walk, const struct unwind_rows *rows,
     }
 }
 
+/* In an epilogue compilers tell of the stack pointer only: a slot below it was popped
+ * into its register, and below the stack pointer of the sample we have no bytes. */
+static inline bool popped(const struct walk *walk, const struct unwind_save *save,
+                          const struct unwind_registers *before, uint64_t cfa)
+{
+    return __builtin_expect(walk->exact, 0) && save->place == UNWIND_AT_CFA &&
+           cfa + (uint64_t)(int64_t)save->offset < walk->slice->address &&
+           known(before, save->target);
+}
+
 /* Registers become the caller's. One that cannot be read becomes unknown: that ends the
  * walk only if a frame further out needs it. */
 static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
@@ -169,7 +179,9 @@ static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
     const struct unwind_save *save = rows->saves + rules->saves_first;
     for (const struct unwind_save *end = save + rules->saves_count; save < end; save++) {
         uint64_t value;
-        if (find_saved(walk, rows, save, before, cfa, &value) != STEP_ON) {
+        if (popped(walk, save, before, cfa)) {
+            knows |= 1u << save->target; /* the register has it already */
+        } else if (find_saved(walk, rows, save, before, cfa, &value) != STEP_ON) {
             knows &= ~(1u << save->target);
         } else if (save->target == sp) {
             new_sp = value;
@@ -276,6 +288,14 @@ static unsigned step(struct walk *walk, enum unwind_how *ret_how)
     return step_by_frame_pointer(walk, else_end);
 }
 
+/* A handler "returns" to the restorer's first byte: one before it is another function. */
+static bool at_restorer(const struct walk *walk)
+{
+    return walk->rules != UNWIND_RULES_NONE &&
+           (walk->space->mappings[walk->mapping].rows->rules[walk->rules].flags &
+            UNWIND_RULES_SIGNAL);
+}
+
 static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t max)
 {
     uint64_t pc = walk->registers.pc;
@@ -292,7 +312,7 @@ static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t m
             return;
         }
         walk->result.by_frame_pointer += how == UNWIND_BY_FRAME_POINTER;
-        emit(walk, frames, walk->registers.pc - !walk->exact, how);
+        emit(walk, frames, walk->registers.pc - !(walk->exact || at_restorer(walk)), how);
     }
 }
 
