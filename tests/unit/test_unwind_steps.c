@@ -8,6 +8,8 @@
 
 #include "unwind_helpers.h"
 
+#include "unwind/image.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -35,6 +37,7 @@ struct shadow {
     uint64_t slot;    /* where the return address lies */
     uint64_t returns; /* it */
     bool signal;      /* the restorer's: the interrupted pc follows */
+    bool restoring;   /* the handler has returned: the restorer runs */
     uint64_t interrupted;
 };
 
@@ -48,6 +51,7 @@ struct tracer {
     uint64_t signals_seen;
     uint64_t by_frame_pointer;
     unsigned wrong;
+    unsigned unjudged;
     bool inject;
     int pending; /* to deliver with the next step */
     uint64_t ends[UNWIND_ENDS];
@@ -115,7 +119,8 @@ static size_t true_chain(const struct tracer *tracer, uint64_t pc, struct truth 
     ret[n++] = (struct truth){pc, 0};
     for (size_t i = tracer->depth; i > 0 && n + 2 < max; i--) {
         const struct shadow *entry = &tracer->shadow[i - 1];
-        ret[n++] = (struct truth){entry->returns - !entry->signal, entry->slot};
+        if (!entry->restoring)
+            ret[n++] = (struct truth){entry->returns - !entry->signal, entry->slot};
         if (entry->signal)
             ret[n++] = (struct truth){entry->interrupted, 0};
     }
@@ -146,14 +151,32 @@ static void report(struct tracer *tracer, const struct truth *truth, size_t trut
 static bool ended_rightly(const struct truth *truth, size_t truth_count,
                           const struct unwind_slice *slice, const struct unwind_result *result)
 {
-    /* The loader's first instructions have no table, and nobody called them. */
-    if (result->end == UNWIND_NO_ROW && truth_count == 1)
-        return result->count == 1;
     if (result->end == UNWIND_ROOT || result->count >= truth_count)
         return result->end == UNWIND_ROOT && result->count == truth_count;
     uint64_t slot = truth[result->count].slot;
     return (result->end == UNWIND_UNREADABLE || result->end == UNWIND_TRUNCATED) && slot != 0 &&
            slot - slice->address > slice->len - 8;
+}
+
+/* Start-up code of the compiler (_init, frame_dummy …) has no table and no frame pointer:
+ * through it nobody can see. As the root of all (the loader's _start) it does not matter.
+ * The last instructions of longjmp() say of themselves that they have jumped already. */
+static bool through_undescribed(const struct tracer *tracer, const struct truth *truth,
+                                size_t truth_count)
+{
+    for (size_t i = 0; i < truth_count; i++) {
+        uint32_t tag = 0;
+        uint64_t vaddr = 0;
+        if (i > 0 && i == truth_count - 1)
+            return false;
+        if (!unwind_space_find(tracer->process.space, truth[i].pc, &tag, &vaddr) || tag == 0)
+            return true;
+        const struct unwind_rows *rows = &tracer->process.images[tag - 1]->rows;
+        uint32_t rules = unwind_rows_find(rows, vaddr);
+        if (rules == UNWIND_RULES_NONE || rows->rules[rules].ra == UNWIND_IN_REGISTER)
+            return true;
+    }
+    return false;
 }
 
 static void check_walk(struct tracer *tracer, const struct user_regs_struct *user)
@@ -168,13 +191,17 @@ static void check_walk(struct tracer *tracer, const struct user_regs_struct *use
     unwind_walk(tracer->process.space, &registers, &slice, tracer->process.cache, frames,
                 UNWIND_FRAMES_MAX, &result);
     size_t truth_count = true_chain(tracer, user->rip, truth, 2 * SHADOW_MAX);
+    tracer->walks++;
+    tracer->ends[result.end]++;
+    if (through_undescribed(tracer, truth, truth_count)) {
+        tracer->unjudged++;
+        return;
+    }
     bool right = ended_rightly(truth, truth_count, &slice, &result);
     for (size_t i = 0; i < result.count && right; i++)
         right = i < truth_count && frames[i].pc == truth[i].pc;
     if (!right)
         report(tracer, truth, truth_count, frames, &result);
-    tracer->walks++;
-    tracer->ends[result.end]++;
     tracer->by_frame_pointer += result.by_frame_pointer;
 }
 
@@ -183,6 +210,8 @@ static void drop_returned(struct tracer *tracer, uint64_t sp)
     while (tracer->depth > 0 && !tracer->shadow[tracer->depth - 1].signal &&
            tracer->shadow[tracer->depth - 1].slot < sp)
         tracer->depth--;
+    if (tracer->depth > 0 && tracer->shadow[tracer->depth - 1].slot < sp)
+        tracer->shadow[tracer->depth - 1].restoring = true;
 }
 
 static void push_shadow(struct tracer *tracer, struct shadow entry)
@@ -298,15 +327,16 @@ static void run(const char *variant)
     assert_int_equal(process_space_init(tracer.pid, &tracer.process), 0);
     while (tracer.steps < STEPS_MAX && step(&tracer))
         ;
-    print_message("# %s: %llu walks, %llu signals, %llu frames by frame pointer, wrong: %u\n",
-                  variant, (unsigned long long)tracer.walks,
-                  (unsigned long long)tracer.signals_seen,
-                  (unsigned long long)tracer.by_frame_pointer, tracer.wrong);
+    print_message(
+        "# %s: %llu walks, %llu signals, %llu frames by frame pointer, %u unjudged, %u wrong\n",
+        variant, (unsigned long long)tracer.walks, (unsigned long long)tracer.signals_seen,
+        (unsigned long long)tracer.by_frame_pointer, tracer.unjudged, tracer.wrong);
     assert_true(tracer.steps < STEPS_MAX);
     process_space_deinit(&tracer.process);
     assert_int_equal(tracer.wrong, 0);
     /* The test is only worth its name if it has been everywhere. */
     assert_true(tracer.walks > 10000);
+    assert_true(tracer.unjudged < 300);
     assert_true(tracer.signals_seen > 50);
     assert_true(tracer.ends[UNWIND_UNREADABLE] + tracer.ends[UNWIND_TRUNCATED] > 0);
 }
