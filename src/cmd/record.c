@@ -6,6 +6,7 @@
 #include "cmd/record_run.h"
 #include "cmd/run_artifacts.h"
 #include "store/reader.h"
+#include "symbolize/symbols.h"
 #include "target/interrupt.h"
 #include "target/program.h"
 
@@ -111,14 +112,15 @@ static int record_run(const struct cmd_call *call, struct why *why)
 {
     const struct record_cmd_opts *opts = call->opts;
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
-    char path[PATH_MAX];
+    char path[PATH_MAX], cache[PATH_MAX];
     struct record_run_opts run = {
         .cpu = {.rate_hz = opts->rate_hz,
                 .stacks = strcmp(opts->stacks, "fp") == 0     ? PERF_STACKS_FP
                           : strcmp(opts->stacks, "none") == 0 ? PERF_STACKS_NONE
                                                               : PERF_STACKS_SLICE,
                 .debuginfod = opts->debuginfod,
-                .no_symbols = opts->no_symbols},
+                .no_symbols = opts->no_symbols,
+                .cache_dir = symbols_cache_dir(cache, sizeof(cache))},
         .output = opts->output,
         .duration_ns = opts->duration_ns,
         .progress = call->err,
