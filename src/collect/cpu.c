@@ -99,7 +99,7 @@ static int start(struct collector *c, struct why *why)
     if (r < 0)
         return r;
     c->registers_mask = perf_registers_mask();
-    c->slice_bytes = CPU_SLICE_BYTES;
+    c->slice_bytes = CPU_SLICE_BYTES_MIN;
     c->ns_per_cycle = 1;
     r = stacks_make(c, why);
     if (r == 0)
