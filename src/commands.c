@@ -6,6 +6,7 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
+    ROW(record)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \
     ROW(export)                                                                                    \

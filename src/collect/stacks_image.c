@@ -276,7 +276,7 @@ int image_fd(struct stacks *st, uint32_t index)
     return fd;
 }
 
-static void image_fd_done(struct stacks *st, struct stack_image *image)
+void image_fd_done(struct stacks *st, struct stack_image *image)
 {
     if (image->fd >= 0 && st->fds_open > STACKS_FDS_MAX) {
         fd_close(&image->fd);

@@ -38,9 +38,10 @@ struct stack_image {
     struct str path; /* these live in the arena */
     struct str build_id;
     uint64_t size_bytes;
-    const char *root; /* "/proc/7/root", where the path begins; NULL: "/" */
-    const char *note; /* what could not be had, for people; NULL if nothing */
-    int fd;           /* -1: none, or closed for want of fds */
+    const char *root;   /* "/proc/7/root", where the path begins; NULL: "/" */
+    const char *note;   /* what could not be had, for people; NULL if nothing */
+    const char *source; /* where its names came from; NULL: nobody asked yet */
+    int fd;             /* -1: none, or closed for want of fds */
     struct unwind_image *rows;
     struct map_u64 frames; /* address to frame id */
 };
@@ -138,6 +139,8 @@ MUST_USE int image_load(struct stacks *st, uint32_t image);
 MUST_USE int image_tell(struct stacks *st, uint32_t image);
 /* An fd to read it from, opened anew if need be; -errno. Stays the image's. */
 int image_fd(struct stacks *st, uint32_t image);
+/* Beyond the bound on open images it is closed again. */
+void image_fd_done(struct stacks *st, struct stack_image *image);
 MUST_USE int image_frame(struct stacks *st, uint32_t image, enum frame_kind kind, uint64_t address,
                          uint32_t *ret_frame);
 void stacks_images_deinit(struct stacks *st);

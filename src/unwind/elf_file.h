@@ -18,6 +18,12 @@ enum {
     ELF_BUILD_ID_MAX = 32,
 };
 
+/* symbolize/ has an elf_file of its own, which reads more of a file: the linker must see two. */
+#define elf_file_open     unwind_elf_file_open
+#define elf_file_close    unwind_elf_file_close
+#define elf_file_section  unwind_elf_file_section
+#define elf_file_build_id unwind_elf_file_build_id
+
 struct elf_file {
     int fd;               /* -1: bytes */
     const uint8_t *bytes; /* an image in memory */

@@ -10,7 +10,10 @@
 #include <string.h>
 
 /* What one step decided. */
-enum { STEP_ON = UNWIND_ENDS }; /* go on; else an enum unwind_end */
+enum {
+    STEP_ON = UNWIND_ENDS, /* go on; else an enum unwind_end */
+    STEP_NO_REGISTER,      /* the frame hangs on a register whose value we do not have */
+};
 
 struct walk {
     const struct unwind_space *space;
@@ -103,7 +106,7 @@ static unsigned find_cfa(struct walk *walk, const struct unwind_rows *rows,
     if (rules->cfa == UNWIND_CFA_EXPRESSION)
         return evaluate(walk, registers, rows, rules->cfa_offset, NULL, ret);
     if (!known(registers, rules->cfa_base))
-        return UNWIND_UNREADABLE;
+        return STEP_NO_REGISTER;
     uint64_t cfa = registers->reg[rules->cfa_base] + (uint64_t)(int64_t)rules->cfa_offset;
     if (rules->cfa == UNWIND_CFA_DEREF) {
         unsigned r = read_slot(walk, cfa, &cfa);
@@ -151,6 +154,23 @@ static unsigned find_saved(struct walk *walk, const struct unwind_rows *rows,
     }
 }
 
+/* In an epilogue compilers tell of the CFA only, and let rules stand for registers that
+ * were popped already: then the register itself has the caller's value. A slot below the
+ * sample's stack pointer tells that, and a frame pointer that is outside of its frame. */
+static bool popped(const struct walk *walk, const struct unwind_save *save,
+                   const struct unwind_registers *before, uint64_t cfa)
+{
+    uint64_t sp = before->reg[walk->info->sp];
+    if (!known(before, save->target))
+        return false;
+    if (save->place == UNWIND_AT_CFA)
+        return cfa + (uint64_t)(int64_t)save->offset < walk->slice->address;
+    if (save->place != UNWIND_AT_REGISTER || save->base != walk->info->fp)
+        return false;
+    uint64_t fp = before->reg[save->base];
+    return fp < sp || fp >= cfa || fp + (uint64_t)(int64_t)save->offset < walk->slice->address;
+}
+
 /* Registers become the caller's. One that cannot be read becomes unknown: that ends the
  * walk only if a frame further out needs it. */
 static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
@@ -166,10 +186,13 @@ static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
     unsigned sp = walk->info->sp;
     uint32_t knows = registers->known & walk->info->callee_saved;
     uint64_t new_sp = cfa;
+    bool may_have_popped = walk->exact && !(rules->flags & UNWIND_RULES_SIGNAL);
     const struct unwind_save *save = rows->saves + rules->saves_first;
     for (const struct unwind_save *end = save + rules->saves_count; save < end; save++) {
         uint64_t value;
-        if (find_saved(walk, rows, save, before, cfa, &value) != STEP_ON) {
+        if (may_have_popped && popped(walk, save, before, cfa)) {
+            knows |= 1u << save->target; /* the register has it already */
+        } else if (find_saved(walk, rows, save, before, cfa, &value) != STEP_ON) {
             knows &= ~(1u << save->target);
         } else if (save->target == sp) {
             new_sp = value;
@@ -209,9 +232,6 @@ static unsigned step_by_row(struct walk *walk, const struct unwind_rows *rows,
     unsigned r = find_cfa(walk, rows, rules, &cfa);
     if (r != STEP_ON)
         return r;
-    /* A leaf that pushes nothing (aarch64) has its caller's stack pointer. */
-    if (!signal && (cfa < walk->floor || (cfa == walk->floor && !walk->exact) || cfa & 7))
-        return UNWIND_BAD_CFA;
     if (rules->ra == UNWIND_UNDEFINED)
         return UNWIND_ROOT;
     struct unwind_save at = {rules->ra_offset, walk->info->lr, rules->ra, rules->ra_base, 0};
@@ -219,24 +239,28 @@ static unsigned step_by_row(struct walk *walk, const struct unwind_rows *rows,
     if (r != STEP_ON)
         return r;
     restore_registers(walk, rows, rules, cfa);
-    walk->floor = walk->registers.reg[walk->info->sp];
+    /* A leaf that pushes nothing (aarch64) has its caller's stack pointer. */
+    uint64_t sp = walk->registers.reg[walk->info->sp];
+    if (!signal && (sp < walk->floor || (sp == walk->floor && !walk->exact) || sp & 7))
+        return UNWIND_BAD_CFA;
+    walk->floor = sp;
     return arrive(walk, ra, signal);
 }
 
 /* Two words at the frame pointer: the caller's frame pointer and the return address.
  * Both machines have it so. Nothing vouches for it: the place must be plausible and
  * the return address executable. */
-static unsigned step_by_frame_pointer(struct walk *walk, unsigned else_end)
+static unsigned step_by_frame_pointer(struct walk *walk, enum unwind_end else_end)
 {
     struct unwind_registers *registers = &walk->registers;
     unsigned fp = walk->info->fp, sp = walk->info->sp;
     if (!known(registers, fp))
         return else_end;
     uint64_t at = registers->reg[fp], caller_fp = 0, ra = 0;
-    /* The outermost frame is marked so by the ABI; the sampled function itself may
-     * just hold a zero there. */
+    /* The outermost frame is marked so by the ABI; but the sampled function itself may just
+     * hold a zero there, and one that has a row says how it ends. */
     if (at == 0)
-        return walk->result.count > 1 ? UNWIND_ROOT : else_end;
+        return walk->result.count > 1 && else_end == UNWIND_NO_ROW ? UNWIND_ROOT : else_end;
     if (at < walk->floor || at & 7)
         return else_end;
     unsigned r = read_slot(walk, at, &caller_fp);
@@ -258,7 +282,7 @@ static unsigned step_by_frame_pointer(struct walk *walk, unsigned else_end)
 
 static unsigned step(struct walk *walk, enum unwind_how *ret_how)
 {
-    unsigned else_end = UNWIND_NO_MAPPING;
+    enum unwind_end else_end = UNWIND_NO_MAPPING;
     if (walk->mapping != UNWIND_MAPPING_NONE) {
         else_end = UNWIND_NO_ROW;
         const struct unwind_rows *rows = walk->space->mappings[walk->mapping].rows;
@@ -266,14 +290,23 @@ static unsigned step(struct walk *walk, enum unwind_how *ret_how)
             const struct unwind_rules *rules = &rows->rules[walk->rules];
             *ret_how = rules->flags & UNWIND_RULES_SIGNAL ? UNWIND_BY_SIGNAL : UNWIND_BY_ROW;
             unsigned r = step_by_row(walk, rows, rules);
-            /* A rule that needs what we do not have says nothing against the frame pointer. */
-            if ((r != UNWIND_UNREADABLE && r != UNWIND_EXPRESSION) || *ret_how == UNWIND_BY_SIGNAL)
-                return r;
-            else_end = r;
+            /* A rule that we cannot follow says nothing against the frame pointer; one that
+             * leads out of the slice does. */
+            if ((r != STEP_NO_REGISTER && r != UNWIND_EXPRESSION) || *ret_how == UNWIND_BY_SIGNAL)
+                return r == STEP_NO_REGISTER ? UNWIND_UNREADABLE : r;
+            else_end = r == UNWIND_EXPRESSION ? UNWIND_EXPRESSION : UNWIND_UNREADABLE;
         }
     }
     *ret_how = UNWIND_BY_FRAME_POINTER;
     return step_by_frame_pointer(walk, else_end);
+}
+
+/* A handler "returns" to the restorer's first byte: one before it is another function. */
+static bool at_restorer(const struct walk *walk)
+{
+    return walk->rules != UNWIND_RULES_NONE &&
+           (walk->space->mappings[walk->mapping].rows->rules[walk->rules].flags &
+            UNWIND_RULES_SIGNAL);
 }
 
 static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t max)
@@ -292,7 +325,7 @@ static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t m
             return;
         }
         walk->result.by_frame_pointer += how == UNWIND_BY_FRAME_POINTER;
-        emit(walk, frames, walk->registers.pc - !walk->exact, how);
+        emit(walk, frames, walk->registers.pc - !(walk->exact || at_restorer(walk)), how);
     }
 }
 

@@ -70,18 +70,15 @@ static inline uint32_t helper_image(struct process_space *process, pid_t pid, co
     return (uint32_t)++process->images_count;
 }
 
-/* 0, or -1 with what was built so far. */
-static inline int process_space_init(pid_t pid, struct process_space *process)
+/* As the process is mapped now; images are kept. 0 or -1. */
+static inline int process_space_refresh(pid_t pid, struct process_space *process)
 {
     char path[64], line[512];
-    *process = (struct process_space){0};
-    if (unwind_space_new(unwind_machine_here(), &process->space) < 0 ||
-        unwind_cache_new(&process->cache) < 0)
-        return -1;
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     FILE *maps = fopen(path, "re");
     if (!maps)
         return -1;
+    unwind_space_clear(process->space);
     int r = 0;
     while (r == 0 && fgets(line, sizeof(line), maps)) {
         uint64_t start, end, offset;
@@ -97,4 +94,14 @@ static inline int process_space_init(pid_t pid, struct process_space *process)
     }
     fclose(maps);
     return r;
+}
+
+/* 0, or -1 with what was built so far. */
+static inline int process_space_init(pid_t pid, struct process_space *process)
+{
+    *process = (struct process_space){0};
+    if (unwind_space_new(unwind_machine_here(), &process->space) < 0 ||
+        unwind_cache_new(&process->cache) < 0)
+        return -1;
+    return process_space_refresh(pid, process);
 }
