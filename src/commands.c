@@ -6,7 +6,10 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
+    ROW(record)                                                                                    \
     ROW(query)                                                                                     \
+    ROW(import)                                                                                    \
+    ROW(export)                                                                                    \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
     ROW(help)

@@ -152,6 +152,22 @@ void jsonw_f64(struct jsonw *json, double number)
     fputs(text, json->out);
 }
 
+void jsonw_decimal(struct jsonw *json, uint64_t number, unsigned digits)
+{
+    assert(digits < 20);
+    value(json);
+    uint64_t power = 1;
+    for (unsigned i = 0; i < digits; i++)
+        power *= 10;
+    fprintf(json->out, "%" PRIu64, number / power);
+    uint64_t rest = number % power;
+    if (rest == 0)
+        return;
+    for (; rest % 10 == 0; rest /= 10)
+        digits--;
+    fprintf(json->out, ".%0*" PRIu64, (int)digits, rest);
+}
+
 void jsonw_text(struct jsonw *json, struct str text)
 {
     value(json);

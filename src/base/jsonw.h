@@ -34,5 +34,7 @@ void jsonw_i64(struct jsonw *json, int64_t number);
 /* The shortest text that reads back as the same double; NaN and infinities, which JSON
  * lacks, become null. */
 void jsonw_f64(struct jsonw *json, double number);
+/* `number` divided by 10 to the `digits`, exactly: 1500 and 3 give 1.5. */
+void jsonw_decimal(struct jsonw *json, uint64_t number, unsigned digits);
 /* Invalid UTF-8 becomes U+FFFD; control characters are escaped. */
 void jsonw_text(struct jsonw *json, struct str text);

@@ -25,6 +25,10 @@ struct stacks_opts {
     bool debuginfod;
     enum unwind_machine machine;
     unsigned embed_functions; /* embed source and disassembly of so many hottest; 0: none */
+    bool no_symbols;          /* stacks_finish() names nothing */
+    bool foreign_kernel;      /* kernel addresses are not of this boot: they stay unnamed */
+    int root_pid;             /* a target that is about to exec: what it is before is not it; 0 */
+    const char *root_command; /* its command line, borrowed; NULL: read from /proc */
 };
 
 MUST_USE int stacks_open(const struct stacks_opts *opts, struct sink *sink, struct stacks **ret,
@@ -53,6 +57,9 @@ struct stacks_mmap {
     uint32_t device_major, device_minor;
 };
 MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
+
+/* Threads that were announced or read and have not ended; how many were stored. */
+size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
 /* The sink's id of a thread; made if need be. */
 MUST_USE int stacks_thread(struct stacks *stacks, uint64_t time_ns, int pid, int tid,

@@ -11,14 +11,17 @@
 
 struct export_opts {
     const char *title; /* NULL: the profile's command */
+    /* What a reader should know about how far to trust it; ends with NULL. NULL: nothing. */
+    const char *const *comments;
+    uint64_t start_real_ns; /* wall clock of the first sample; 0: unknown */
 };
 
 struct exporter {
     const char *name;      /* "pprof": for --format */
-    const char *extension; /* ".pb.gz": chosen by -o when --format is absent */
+    const char *extension; /* ".pb.gz": chosen by -o when --format is absent; the longest wins */
     const char *about;     /* one line for help: what reads it */
     bool binary;           /* refused on a terminal */
-    bool samples;          /* needs the single samples loaded */
+    bool samples;          /* wants the single samples loaded */
     int (*write)(const struct profile *profile, const struct export_opts *opts, FILE *out,
                  struct why *why);
 };
