@@ -96,7 +96,26 @@ export class FlameSvg {
     bar.style.whiteSpace = 'nowrap';
     bar.append(this.input, this.reset, this.status);
     box.append(bar);
-    hint.replaceWith(box);
+    this.bar = bar;
+    this.controls_y = Number(box.getAttribute('y'));
+    if (!this.alone) {
+      hint.replaceWith(box);
+      return;
+    }
+    // Last, so that it is above the frames when it follows the window, and yet the first that
+    // Tab leads to.
+    hint.remove();
+    this.svg.append(box);
+    this.input.setAttribute('tabindex', '1');
+    this.reset.setAttribute('tabindex', '2');
+    this.window.addEventListener('scroll', () => this.followWindow());
+  }
+
+  /* A tall picture is read from the root, far from its header: the search box comes along. */
+  followWindow() {
+    const stuck = this.window.scrollY > this.controls_y;
+    this.controls.setAttribute('y', String(stuck ? this.window.scrollY : this.controls_y));
+    this.bar.style.background = stuck ? 'Canvas' : '';
   }
 
   addRoles() {
@@ -246,7 +265,8 @@ export class FlameSvg {
       item.group.setAttribute('transform', `translate(${x - item.x} ${y - item.y})`);
       x += item.width;
     }
-    this.controls.setAttribute('y', String(y + 5));
+    this.controls_y = y + 5;
+    this.followWindow();
     return y + LINE + CONTROLS - this.frames_y;
   }
 

@@ -149,10 +149,10 @@ function unescape(text) {
 function makeWindow(hash) {
   const window = new Events();
   Object.assign(window, {
-    innerWidth: 1016, devicePixelRatio: 1, location: { hash }, frames: [], scrolled: null,
+    innerWidth: 1016, devicePixelRatio: 1, location: { hash }, frames: [], scrollY: 0,
     history: { replaceState: (_, __, to) => { window.location.hash = to; } },
     requestAnimationFrame: (draw) => { draw(); },
-    scrollTo: (x, y) => { window.scrolled = y; },
+    scrollTo: (x, y) => { window.scrollY = y; window.fire('scroll'); },
     matchMedia: () => ({ addEventListener() {} }),
     getComputedStyle: () => ({
       color: 'ink', backgroundColor: 'paper', fontFamily: 'mono',

@@ -208,6 +208,16 @@ test('svg: a narrow window breaks the header, frames move down and stay in the w
     assert.ok(text.textContent.length * 7.225 <= 381, text.textContent);
 });
 
+test('svg: a tall picture begins at its root, and the search box comes along', () => {
+  const { window, flame } = openSvg('deep', 'flame');
+  const y = () => Number(flame.controls.getAttribute('y'));
+  assert.equal(window.scrollY, flame.height);
+  assert.equal(y(), flame.height);
+  window.scrollTo(0, 0);
+  assert.ok(y() > 50 && y() < 150);
+  assert.equal(openSvg('deep', 'icicle').window.scrollY, 0);
+});
+
 test('svg: a differential label never shows half a number', () => {
   const { flame } = openSvg('diff', 'flame');
   for (const text of flame.frames_group.querySelectorAll('text'))
