@@ -167,6 +167,11 @@ static int report_run(const struct cmd_call *call, struct why *why)
         r = report_draw(call, &run, why);
     recording_close(run.main.recording);
     recording_close(run.other.recording);
+    if (r == -ENODATA && why->kind == WHY_FAILED) {
+        /* Nothing failed: there is just nothing to conclude from. */
+        cmd_print_error(call->err, why);
+        return EXIT_INCONCLUSIVE;
+    }
     return r < 0 ? r : EXIT_DONE;
 }
 

@@ -175,8 +175,8 @@ static void hostile_make(struct world *world)
         "two\nlines\r| cell | `code` ]]>",
         "\xff\xfe not UTF-8 \xc3",
         "--diff=/etc/passwd; rm -rf $HOME",
-        "\xe2\x80\xae"
-        "desrever",
+        ("\xe2\x80\xae"
+         "desrever"),
     };
     struct made *made = &world->made;
     threads_make(world);
