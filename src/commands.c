@@ -7,6 +7,7 @@
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
     ROW(report)                                                                                    \
+    ROW(record)                                                                                    \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \

@@ -50,25 +50,20 @@ int honesty_load(struct recording *recording, struct honesty *ret, struct why *w
     return 0;
 }
 
-static struct value not_counted(void)
+static struct value count_value(struct honesty_figure figure, const char *missing)
 {
-    return value_na("the recording has no counter for it");
+    return figure.known ? value_uint(figure.value, UNIT_COUNT) : value_na(missing);
 }
 
-static struct value count_value(struct honesty_figure figure)
+static struct value ms_value(struct honesty_figure figure, const char *missing)
 {
-    return figure.known ? value_uint(figure.value, UNIT_COUNT) : not_counted();
-}
-
-static struct value ms_value(struct honesty_figure figure)
-{
-    return figure.known ? value_real((double)figure.value / 1e6, UNIT_MS) : not_counted();
+    return figure.known ? value_real((double)figure.value / 1e6, UNIT_MS) : value_na(missing);
 }
 
 static struct value share_value(struct honesty_figure part, struct honesty_figure whole)
 {
     if (!part.known || !whole.known)
-        return not_counted();
+        return value_na("the recording does not count it: no stacks were walked");
     if (whole.value == 0)
         return value_na("there is no sample");
     return value_real(100.0 * (double)part.value / (double)whole.value, UNIT_PERCENT);
@@ -80,7 +75,7 @@ static struct value overhead_value(const struct honesty *honesty)
     struct honesty_figure target = honesty->rusage_ns.known ? honesty->rusage_ns
                                                             : honesty->sampled_ns;
     if (!honesty->own_ns.known || !target.known)
-        return not_counted();
+        return value_na("needs the target's CPU time and whyslow's own");
     if (target.value == 0)
         return value_na("the target used no CPU time");
     double cost = (double)honesty->own_ns.value + (double)honesty->kernel_ns.value;
@@ -90,68 +85,61 @@ static struct value overhead_value(const struct honesty *honesty)
 struct value honesty_value(struct arena *arena, const struct honesty *honesty)
 {
     struct value map = value_map(arena);
-    value_put(&map, "samples", NULL, count_value(honesty->samples));
+    value_put(&map, "samples", NULL,
+              count_value(honesty->samples, "the recording has no CPU samples"));
     value_put(&map, "complete_pct", "complete stacks",
               share_value(honesty->complete, honesty->samples));
     value_put(&map, "truncated_pct", "truncated stacks",
               share_value(honesty->truncated, honesty->samples));
-    value_put(&map, "lost", NULL, count_value(honesty->lost));
-    value_put(&map, "throttled", NULL, count_value(honesty->throttled));
-    value_put(&map, "sampled_cpu_ms", "sampled CPU time", ms_value(honesty->sampled_ns));
+    value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
+    value_put(&map, "throttled", NULL,
+              count_value(honesty->throttled, "throttling was not counted"));
+    value_put(&map, "sampled_cpu_ms", "sampled CPU time",
+              ms_value(honesty->sampled_ns, "the recording does not sum it up"));
     value_put(&map, "rusage_cpu_ms", "CPU time by the kernel's account",
-              ms_value(honesty->rusage_ns));
+              ms_value(honesty->rusage_ns, "the kernel's account was not read"));
     value_put(&map, "overhead_pct", "overhead", overhead_value(honesty));
     return map;
 }
 
-struct line {
-    char text[512];
-    size_t len;
-    const char *missing[8];
-    size_t missing_count;
-};
-
-static void line_add(struct line *line, const struct value *value, const char *before,
-                     const char *after, const char *name)
+/* "99.0% complete", or "complete n/a". */
+static const char *figure_text(struct arena *arena, const struct value *map, const char *key,
+                               const char *name)
 {
-    if (value->kind == VALUE_NA) {
-        if (line->missing_count < ARRAY_SIZE(line->missing))
-            line->missing[line->missing_count++] = name;
-        return;
-    }
+    const struct value *value = value_get(map, key);
+    if (!value || value->kind == VALUE_NA)
+        return arena_printf(arena, "%s n/a", name);
     char number[48];
     units_format(value_number(value), value->unit, number, sizeof(number));
-    int n = snprintf(line->text + line->len, sizeof(line->text) - line->len, "%s%s%s%s",
-                     line->len > 0 ? ", " : "", before, number, after);
-    line->len = MIN(line->len + (size_t)MAX(n, 0), sizeof(line->text) - 1);
+    return arena_printf(arena, "%s %s", number, name);
+}
+
+/* "1.50 s of 1.52 s CPU time sampled (98.7%)", as far as it is known. */
+static const char *cpu_text(struct arena *arena, const struct honesty *honesty)
+{
+    char sampled[48] = "n/a", rusage[48] = "n/a", share[48] = "";
+    if (honesty->sampled_ns.known)
+        units_format((double)honesty->sampled_ns.value, UNIT_NS, sampled, sizeof(sampled));
+    if (honesty->rusage_ns.known)
+        units_format((double)honesty->rusage_ns.value, UNIT_NS, rusage, sizeof(rusage));
+    if (honesty->sampled_ns.known && honesty->rusage_ns.known && honesty->rusage_ns.value > 0)
+        snprintf(share, sizeof(share), " (%.1f%%)",
+                 100.0 * (double)honesty->sampled_ns.value / (double)honesty->rusage_ns.value);
+    return arena_printf(arena, "sampled %s of %s CPU time%s", sampled, rusage, share);
 }
 
 const char *honesty_line(struct arena *arena, const struct honesty *honesty)
 {
-    static const struct {
-        const char *key, *before, *after, *name;
-    } parts[] = {
-        {"samples", "", " samples", "samples"},
-        {"complete_pct", "", " complete", "complete stacks"},
-        {"truncated_pct", "", " truncated", "truncated stacks"},
-        {"lost", "", " lost", "lost samples"},
-        {"throttled", "", " throttled", "throttling"},
-        {"sampled_cpu_ms", "", " CPU sampled", "sampled CPU time"},
-        {"rusage_cpu_ms", "", " CPU by the kernel's account", "the kernel's account"},
-        {"overhead_pct", "overhead ", "", "overhead"},
-    };
     struct value map = honesty_value(arena, honesty);
-    struct line line = {0};
-    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-        const struct value *value = value_get(&map, parts[i].key);
-        if (value)
-            line_add(&line, value, parts[i].before, parts[i].after, parts[i].name);
-    }
-    const char *text = arena_dup(arena, line.text);
-    for (size_t i = 0; i < line.missing_count; i++)
-        text = arena_printf(arena, "%s%s%s", text, i == 0 ? "; n/a (no counter): " : ", ",
-                            line.missing[i]);
-    return honesty->finished ? text : arena_printf(arena, "%s; the recording was cut off", text);
+    return arena_printf(
+        arena, "%s, %s, %s, %s, %s; %s; %s%s%s", figure_text(arena, &map, "samples", "samples"),
+        figure_text(arena, &map, "complete_pct", "complete"),
+        figure_text(arena, &map, "truncated_pct", "truncated"),
+        figure_text(arena, &map, "lost", "lost"),
+        figure_text(arena, &map, "throttled", "throttled"), cpu_text(arena, honesty),
+        figure_text(arena, &map, "overhead_pct", "overhead"),
+        honesty->kernel_ns.known ? " (the kernel's share estimated)" : "",
+        honesty->finished ? "" : "; the recording was cut off");
 }
 
 void honesty_put(struct arena *arena, struct value *root, const struct honesty *honesty)

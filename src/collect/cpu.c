@@ -1,8 +1,16 @@
-/* Samples of the running program's stacks. Probed here; the sampling itself is not in this
- * version. */
+/* Samples of the running program's stacks: the collector's life. */
 #include "collect/cpu.h"
 
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "collect/cpu_parts.h"
 #include "collect/tiers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 static void cpu_probe(struct arena *arena, struct collector_probe *ret)
 {
@@ -17,9 +25,282 @@ static void cpu_probe(struct arena *arena, struct collector_probe *ret)
     tiers_probe(arena, steps, ret);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec ts = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static int series_add(struct collector *c, struct why *why)
+{
+    char about[256], event[32];
+    snprintf(about, sizeof(about), "CPU time, sampled by %s at %u Hz a CPU",
+             perf_plan_event(&c->plan, event, sizeof(event)), c->plan.rate_hz);
+    struct series_info info = {.name = "cpu", .kind = SERIES_SUM, .unit = UNIT_NS, .about = about};
+    int r = sink_series(c->sink, &info, &c->series);
+    return r < 0 ? why_errno(why, -r, NULL, "the series 'cpu' could not be recorded") : 0;
+}
+
+static int stacks_make(struct collector *c, struct why *why)
+{
+    struct stacks_opts opts = {
+        .live = true,
+        .system_wide = c->plan.system,
+        .cache_dir = c->opts.cache_dir,
+        .debuginfod = c->opts.debuginfod,
+        .machine = unwind_machine_here(),
+        .embed_functions = CPU_EMBED_FUNCTIONS,
+        .no_symbols = c->opts.no_symbols,
+        .root_pid = c->opts.scope == CPU_SPAWNED ? c->opts.pid : 0,
+        .root_command = c->opts.command,
+    };
+    return stacks_open(&opts, c->sink, &c->stacks, why);
+}
+
+/* Processes that were here before us. One that ends while we look is no loss. */
+static int processes_read(struct collector *c, struct why *why)
+{
+    if (c->opts.scope == CPU_SPAWNED)
+        return 0;
+    uint64_t now_ns = clock_mono_ns();
+    if (c->opts.scope == CPU_ATTACHED)
+        return stacks_attach(c->stacks, c->opts.pid, now_ns, why);
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return why_errno(why, errno, "mount /proc", "cannot list the processes");
+    struct dirent *entry;
+    int r = 0;
+    while (r == 0 && (entry = readdir(dir))) {
+        uint64_t pid;
+        if (str_to_u64(str_from(entry->d_name), 10, &pid) < 0 || pid > INT32_MAX)
+            continue;
+        r = stacks_attach(c->stacks, (int)pid, now_ns, why);
+        if (r != -ENOMEM)
+            r = 0;
+    }
+    closedir(dir);
+    return r;
+}
+
+static void cpu_close(struct collector *c)
+{
+    if (!c)
+        return;
+    cpu_events_close(c);
+    stacks_close(c->stacks);
+    free(c);
+}
+
+static int start(struct collector *c, struct why *why)
+{
+    bool system = c->opts.scope == CPU_SYSTEM || c->opts.scope == CPU_CGROUP;
+    int r = perf_plan_make(c->opts.stacks, system, c->opts.rate_hz, &c->plan, why);
+    if (r < 0)
+        return r;
+    c->registers_mask = perf_registers_mask();
+    c->slice_bytes = CPU_SLICE_BYTES;
+    c->ns_per_cycle = 1;
+    r = stacks_make(c, why);
+    if (r == 0)
+        r = cpu_events_open(c, why);
+    if (r == 0)
+        r = series_add(c, why);
+    if (r < 0)
+        return r;
+    c->sample_type = perf_attr_sampling(&c->plan, 1, c->slice_bytes).sample_type;
+    r = processes_read(c, why);
+    return r < 0 ? r : cpu_events_enable(c, why);
+}
+
+int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
+              struct why *why)
+{
+    if (opts->rate_hz == 0 || opts->rate_hz > CPU_RATE_HZ_MAX)
+        return why_set(why, WHY_USAGE, EINVAL, "999 is a good rate", "the rate must be 1 to %d Hz",
+                       CPU_RATE_HZ_MAX);
+    struct collector *c = calloc(1, sizeof(*c));
+    if (!c)
+        return why_nomem(why);
+    c->opts = *opts;
+    c->sink = sink;
+    c->cgroup_fd = -1;
+    c->own_start_ns = own_cpu_ns();
+    c->start_ns = clock_mono_ns();
+    int r = start(c, why);
+    if (r < 0) {
+        cpu_close(c);
+        return r;
+    }
+    *ret = c;
+    return 0;
+}
+
+static int cpu_start_default(const struct collector_target *target, struct sink *sink,
+                             struct collector **ret, struct why *why)
+{
+    struct cpu_opts opts = {
+        .scope = CPU_SPAWNED,
+        .pid = target->pid,
+        .command = target->command,
+        .rate_hz = CPU_RATE_HZ,
+    };
+    return cpu_start(&opts, sink, ret, why);
+}
+
+static int take(struct collector *c, bool all, struct why *why)
+{
+    int r = cpu_records_take(c, all);
+    return r < 0 ? why_errno(why, -r, NULL, "the samples could not be recorded") : 0;
+}
+
+static int cpu_drain(struct collector *c, struct why *why)
+{
+    if (c->stopped)
+        return 0;
+    int r = take(c, false, why);
+    cpu_turn(c, clock_mono_ns());
+    return r;
+}
+
+static int cpu_stop(struct collector *c, struct why *why)
+{
+    if (c->stopped)
+        return 0;
+    cpu_events_disable(c);
+    int r = take(c, true, why);
+    c->stopped = true;
+    c->own_ns = own_cpu_ns() - c->own_start_ns;
+    return r;
+}
+
+/* How it was measured, for whoever reads the recording. */
+static int document_put(struct collector *c)
+{
+    char *text = NULL, event[32];
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    static const char *const modes[] = {"unwind", "fp", "none"};
+    static const char *const scopes[] = {"command", "process", "system", "cgroup"};
+    struct jsonw json;
+    jsonw_init(&json, out, 0);
+    jsonw_object_begin(&json);
+    jsonw_key(&json, "event");
+    jsonw_text(&json, str_from(perf_plan_event(&c->plan, event, sizeof(event))));
+    jsonw_key(&json, "scope");
+    jsonw_text(&json, str_from(scopes[c->opts.scope]));
+    jsonw_key(&json, "rate_hz");
+    jsonw_u64(&json, c->plan.rate_hz);
+    jsonw_key(&json, c->plan.clock == PERF_CYCLES ? "rates_hz" : "periods_ns");
+    jsonw_array_begin(&json);
+    for (size_t i = 0; i < c->set_count; i++)
+        jsonw_u64(&json, c->sets[i].period);
+    jsonw_array_end(&json);
+    jsonw_key(&json, "precise");
+    jsonw_u64(&json, c->plan.precise);
+    jsonw_key(&json, "stacks");
+    jsonw_text(&json, str_from(modes[c->plan.stacks]));
+    jsonw_key(&json, "slice_bytes");
+    jsonw_u64(&json, c->plan.stacks == PERF_STACKS_SLICE ? c->slice_bytes : 0);
+    jsonw_key(&json, "ring_bytes");
+    jsonw_u64(&json, c->rings.data_bytes);
+    jsonw_key(&json, "kernel");
+    if (c->plan.kernel)
+        jsonw_text(&json, STR("sampled"));
+    else
+        jsonw_text(&json, str_from(c->plan.kernel_na));
+    jsonw_object_end(&json);
+    int r = fclose(out) == 0 ? sink_document(c->sink, "cpu", (struct str){text, len}) : -ENOMEM;
+    free(text);
+    return r;
+}
+
+static int counters_put(struct collector *c)
+{
+    bool walked = c->plan.stacks != PERF_STACKS_NONE;
+    const struct {
+        const char *name;
+        enum unit unit;
+        uint64_t value;
+        bool given;
+    } counters[] = {
+        {"cpu.samples", UNIT_COUNT, c->samples, true},
+        {"cpu.complete", UNIT_COUNT, c->complete, walked},
+        {"cpu.truncated", UNIT_COUNT, c->truncated, walked},
+        {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
+        {"cpu.throttled", UNIT_COUNT, c->throttled, true},
+        {"cpu.own_ns", UNIT_NS, c->own_ns, true},
+        {"cpu.doubled", UNIT_COUNT, c->doubled, c->doubled > 0},
+        {"cpu.out_of_order", UNIT_COUNT, c->rings.late, c->rings.late > 0},
+        {"loss.ring_full", UNIT_COUNT, MAX(c->lost, c->lost_samples), true},
+        {"loss.records_malformed", UNIT_COUNT, c->malformed + c->rings.damaged, true},
+        {"loss.records_refused", UNIT_COUNT, c->refused, c->refused > 0},
+    };
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
+        if (counters[i].given)
+            r = sink_counter(c->sink, counters[i].name, counters[i].unit, counters[i].value);
+    static const char *const ends[UNWIND_ENDS] = {
+        [UNWIND_NO_MAPPING] = "cpu.end.no_mapping",
+        [UNWIND_NO_ROW] = "cpu.end.no_row",
+        [UNWIND_BAD_CFA] = "cpu.end.bad_cfa",
+        [UNWIND_UNREADABLE] = "cpu.end.unreadable",
+        [UNWIND_EXPRESSION] = "cpu.end.expression",
+        [UNWIND_TOO_DEEP] = "cpu.end.too_deep",
+        [UNWIND_NO_STACK] = "cpu.end.no_stack",
+        [UNWIND_NOT_EXECUTABLE] = "cpu.end.not_executable",
+    };
+    for (size_t i = 0; i < UNWIND_ENDS && r == 0; i++)
+        if (ends[i] && c->ends[i] > 0)
+            r = sink_counter(c->sink, ends[i], UNIT_COUNT, c->ends[i]);
+    return r;
+}
+
+static int cpu_finish(struct collector *c, struct why *why)
+{
+    int r = counters_put(c);
+    if (r == 0)
+        r = document_put(c);
+    if (r < 0)
+        return why_errno(why, -r, NULL, "the figures of sampling could not be recorded");
+    return stacks_finish(c->stacks, why);
+}
+
+size_t cpu_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)
+{
+    size_t count = MIN(max, c->cpu_count);
+    for (size_t i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = c->ring_fds[i], .events = POLLIN};
+    return count;
+}
+
+void cpu_counts(const struct collector *c, struct cpu_counts *ret)
+{
+    *ret = (struct cpu_counts){
+        .samples = c->samples,
+        .complete = c->complete,
+        .truncated = c->truncated,
+        .lost = MAX(c->lost, c->lost_samples),
+        .throttled = c->throttled,
+        .sampled_ns = c->sampled_ns,
+    };
+}
+
+const struct perf_plan *cpu_plan(const struct collector *c)
+{
+    return &c->plan;
+}
+
 const struct collector_ops collector_cpu = {
     .name = "cpu",
     .summary = "where CPU time goes, by call stack",
-    .built = false,
+    .built = true,
     .probe = cpu_probe,
+    .start = cpu_start_default,
+    .drain = cpu_drain,
+    .stop = cpu_stop,
+    .finish = cpu_finish,
+    .close = cpu_close,
 };

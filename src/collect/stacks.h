@@ -25,6 +25,9 @@ struct stacks_opts {
     bool debuginfod;
     enum unwind_machine machine;
     unsigned embed_functions; /* embed source and disassembly of so many hottest; 0: none */
+    bool no_symbols;          /* stacks_finish() names nothing */
+    int root_pid;             /* a target that is about to exec: what it is before is not it; 0 */
+    const char *root_command; /* its command line, borrowed; NULL: read from /proc */
 };
 
 MUST_USE int stacks_open(const struct stacks_opts *opts, struct sink *sink, struct stacks **ret,

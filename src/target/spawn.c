@@ -208,6 +208,11 @@ int spawn_pid(const struct spawn *spawn)
     return spawn->pid;
 }
 
+int spawn_event_fd(const struct spawn *spawn)
+{
+    return spawn->event_fd;
+}
+
 static int control_say(struct spawn *spawn, struct why *why)
 {
     int r = fd_write_all(spawn->control_fd, "g", 1);

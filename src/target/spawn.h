@@ -81,6 +81,8 @@ struct spawn;
 
 MUST_USE int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *why);
 int spawn_pid(const struct spawn *spawn);
+/* Readable when there is something for spawn_wait() to see; for callers that poll() on more. */
+int spawn_event_fd(const struct spawn *spawn);
 MUST_USE int spawn_release(struct spawn *spawn, struct why *why);
 
 /* Takes output until `until_ns` (CLOCK_MONOTONIC) or the end of the target.

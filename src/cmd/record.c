@@ -1,0 +1,176 @@
+/* record: what is to be recorded becomes a recording, and one line says how good it is. */
+#include "cmd/cmd.h"
+
+#include "analyze/honesty.h"
+#include "base/text.h"
+#include "cmd/record_run.h"
+#include "cmd/run_artifacts.h"
+#include "store/reader.h"
+#include "symbolize/symbols.h"
+#include "target/interrupt.h"
+#include "target/program.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+struct record_cmd_opts {
+    uint32_t rate_hz;
+    const char *output;
+    const char *stacks;
+    uint64_t duration_ns;
+    uint32_t pid;
+    bool all;
+    const char *cgroup;
+    bool cpu;
+    bool debuginfod;
+    bool no_symbols;
+};
+
+static const struct opt record_options[] = {
+    {"rate", 'F', OPT_U32, offsetof(struct record_cmd_opts, rate_hz), "HZ",
+     "samples per second of CPU time", "999", NULL, false},
+    {"output", 'o', OPT_FILE, offsetof(struct record_cmd_opts, output), "FILE",
+     "the recording; without it recording.whyslow, or the next free name", NULL, NULL, false},
+    {"stacks", 'g', OPT_CHOICE, offsetof(struct record_cmd_opts, stacks), "MODE",
+     "auto: unwind without frame pointers; fp: frame pointers, walked by the kernel; none: only "
+     "where it was",
+     "auto", "auto|fp|none", false},
+    {"duration", 'd', OPT_DURATION, offsetof(struct record_cmd_opts, duration_ns), "TIME",
+     "record for so long; a command runs on to its end", NULL, NULL, false},
+    {"pid", 'p', OPT_U32, offsetof(struct record_cmd_opts, pid), "PID",
+     "record a running process, all its threads and what they start", NULL, NULL, false},
+    {"all", 'a', OPT_FLAG, offsetof(struct record_cmd_opts, all), NULL,
+     "record every process of the machine", NULL, NULL, false},
+    {"cgroup", 0, OPT_TEXT, offsetof(struct record_cmd_opts, cgroup), "PATH",
+     "record every process of a cgroup; the path below /sys/fs/cgroup", NULL, NULL, false},
+    {"cpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, cpu), NULL,
+     "where CPU time goes (the default)", NULL, NULL, false},
+    {"debuginfod", 0, OPT_FLAG, offsetof(struct record_cmd_opts, debuginfod), NULL,
+     "may ask the servers in $DEBUGINFOD_URLS for debug information", NULL, NULL, false},
+    {"no-symbols", 0, OPT_FLAG, offsetof(struct record_cmd_opts, no_symbols), NULL,
+     "keep addresses only; names can be had where the files are", NULL, NULL, false},
+    {0},
+};
+
+/* Exactly one thing to record. */
+static int scope_find(const struct cmd_call *call, struct record_run_opts *run, struct why *why)
+{
+    const struct record_cmd_opts *opts = call->opts;
+    int asked = (call->argc > 0) + (opts->pid != 0) + opts->all + (opts->cgroup != NULL);
+    if (asked == 0)
+        return why_set(why, WHY_USAGE, EINVAL,
+                       "whyslow record -- COMMAND; or -p PID, -a, --cgroup PATH",
+                       "nothing to record was named");
+    if (asked > 1)
+        return why_set(why, WHY_USAGE, EINVAL,
+                       "give one of them; 'whyslow record -a -d 10' records the machine for 10 s",
+                       "a command, -p, -a and --cgroup exclude each other");
+    if (opts->pid > INT32_MAX)
+        return why_set(why, WHY_USAGE, EINVAL, "'ps -e' lists the processes", "no process %u",
+                       opts->pid);
+    run->cpu.pid = (int)opts->pid;
+    run->cpu.cgroup = opts->cgroup;
+    run->cpu.scope = opts->pid      ? CPU_ATTACHED
+                     : opts->all    ? CPU_SYSTEM
+                     : opts->cgroup ? CPU_CGROUP
+                                    : CPU_SPAWNED;
+    return 0;
+}
+
+static int show(const struct cmd_call *call, const struct record_run_result *result,
+                struct why *why)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct recording *recording = NULL;
+    int r = recording_open(result->path, &recording, why);
+    if (r < 0)
+        return r;
+    struct honesty honesty;
+    r = honesty_load(recording, &honesty, why);
+    recording_close(recording);
+    if (r < 0)
+        return r;
+    FILE *err = call->err;
+    fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(&arena, &honesty));
+    if (result->kernel_na[0])
+        fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
+    if (result->samples == 0)
+        fprintf(err, "whyslow: no sample: the command used too little CPU time for one at this "
+                     "rate; raise it with -F\n");
+    fputs("whyslow: recorded to ", err);
+    text_print(err, str_from(result->path));
+    fputs("\nwhyslow: next: whyslow report ", err);
+    text_print(err, str_from(result->path));
+    fputc('\n', err);
+    return arena_failed(&arena) ? why_nomem(why) : 0;
+}
+
+static int record_run(const struct cmd_call *call, struct why *why)
+{
+    const struct record_cmd_opts *opts = call->opts;
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    char path[PATH_MAX], cache[PATH_MAX];
+    struct record_run_opts run = {
+        .cpu = {.rate_hz = opts->rate_hz,
+                .stacks = strcmp(opts->stacks, "fp") == 0     ? PERF_STACKS_FP
+                          : strcmp(opts->stacks, "none") == 0 ? PERF_STACKS_NONE
+                                                              : PERF_STACKS_SLICE,
+                .debuginfod = opts->debuginfod,
+                .no_symbols = opts->no_symbols,
+                .cache_dir = symbols_cache_dir(cache, sizeof(cache))},
+        .output = opts->output,
+        .duration_ns = opts->duration_ns,
+        .progress = call->err,
+    };
+    int r = scope_find(call, &run, why);
+    if (r == 0 && run.cpu.scope == CPU_SPAWNED) {
+        r = program_find(call->argv[0], path, why);
+        run.argv = call->argv;
+        run.program = path;
+        run.cpu.command = r == 0 ? command_quote(&arena, call->argv) : NULL;
+    }
+    if (r < 0)
+        return r;
+    struct record_run_result result = {0};
+    interrupt_watch();
+    r = record_into_file(&run, &result, why);
+    interrupt_unwatch();
+    if (r == 0)
+        r = show(call, &result, why);
+    return r < 0 ? r : result.status;
+}
+
+static const struct cmd_example record_examples[] = {
+    {"whyslow record -- ./app input", "a command and all it starts"},
+    {"whyslow record -p 1234 -d 10", "a running process for ten seconds"},
+    {"whyslow record -a -d 10 -o machine.whyslow", "the whole machine"},
+    {0},
+};
+
+const struct command cmd_record = {
+    .name = "record",
+    .group = "Measure",
+    .operands = "[--] [COMMAND [ARGUMENT...]]",
+    .summary = "record where CPU time goes, with full call stacks",
+    .about =
+        "Samples running code with its call stacks: cycles at the highest precision the machine "
+        "has, else a CPU clock. Stacks are unwound from the compiler's own tables, so programs "
+        "need no frame pointers and no rebuild. Threads, forks and execs are followed.\n\n"
+        "A command keeps its terminal, streams and signals; its exit status is passed on (128 and "
+        "the signal's number if one ended it). Ctrl-C is the command's; with -p, -a or --cgroup "
+        "it ends the recording. Killing whyslow leaves the target running and what was recorded "
+        "readable.\n\n"
+        "At its end record says on stderr how good the recording is: samples, complete and "
+        "truncated stacks, losses, sampled CPU time against the kernel's own account, and what "
+        "recording cost.",
+    .options = record_options,
+    .options_size = sizeof(struct record_cmd_opts),
+    .stop = OPT_FIRST_OPERAND,
+    .operands_min = 0,
+    .operands_max = -1,
+    .examples = record_examples,
+    .run = record_run,
+};

@@ -1,0 +1,302 @@
+/* Start held, open the events, let go, drain until the end, say what it was. */
+#include "cmd/record_run.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "cmd/run_artifacts.h"
+#include "host/fingerprint.h"
+#include "store/writer.h"
+#include "target/interrupt.h"
+#include "target/spawn.h"
+#include "version.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NAMES_MAX = 10000, POLL_MS = 100, CPUS_POLLED_MAX = 4096 };
+
+/* What the steps of one recording share. */
+struct record {
+    const struct record_run_opts *opts;
+    struct recording_writer *writer;
+    struct collector *collector;
+    struct spawn *spawn; /* NULL unless the target is ours */
+    struct pollfd *fds;  /* the rings, then the target */
+    size_t fd_count;
+    struct progress progress;
+    uint64_t start_ns;
+    bool collecting; /* false: stopped or failed, the target runs on */
+    int failed;      /* the first failure of ours; it must not end the target */
+    struct why why;  /* its words */
+    struct spawn_result spawned;
+};
+
+static int output_create(const struct record_run_opts *opts, struct recording_writer **ret,
+                         char path[PATH_MAX], struct why *why)
+{
+    struct recording_opts recording = {.version = WHYSLOW_VERSION};
+    if (opts->output) {
+        if (snprintf(path, PATH_MAX, "%s", opts->output) >= PATH_MAX)
+            return why_set(why, WHY_USAGE, ENAMETOOLONG, NULL, "the path of -o is too long");
+        return recording_create(path, &recording, ret, why);
+    }
+    int r = -EEXIST;
+    for (int i = 1; i <= NAMES_MAX && r == -EEXIST; i++) {
+        snprintf(path, PATH_MAX, i == 1 ? "recording.whyslow" : "recording-%d.whyslow", i);
+        r = recording_create(path, &recording, ret, why);
+    }
+    return r;
+}
+
+/* Nothing was recorded: no file is better than an empty one. */
+static void output_remove(const char *path)
+{
+    char beside[PATH_MAX + 8];
+    unlink(path);
+    snprintf(beside, sizeof(beside), "%s-wal", path);
+    unlink(beside);
+    snprintf(beside, sizeof(beside), "%s-shm", path);
+    unlink(beside);
+}
+
+static int target_start(struct record *record, struct why *why)
+{
+    if (record->opts->cpu.scope != CPU_SPAWNED)
+        return 0;
+    struct spawn_opts spawn = {
+        .argv = record->opts->argv,
+        .path = record->opts->program,
+        .input = SPAWN_INHERIT,
+        .output = SPAWN_INHERIT,
+        .error = SPAWN_INHERIT,
+        .foreground = true,
+        .hold = true,
+    };
+    return spawn_start(&spawn, &record->spawn, why);
+}
+
+static int collector_start(struct record *record, struct why *why)
+{
+    struct cpu_opts cpu = record->opts->cpu;
+    if (record->spawn)
+        cpu.pid = spawn_pid(record->spawn);
+    int r = cpu_start(&cpu, recording_writer_sink(record->writer), &record->collector, why);
+    if (r < 0)
+        return r;
+    record->fds = calloc(CPUS_POLLED_MAX + 1, sizeof(*record->fds));
+    if (!record->fds)
+        return why_nomem(why);
+    record->fd_count = cpu_poll_fds(record->collector, record->fds, CPUS_POLLED_MAX);
+    if (record->spawn)
+        record->fds[record->fd_count++] = (struct pollfd){.fd = spawn_event_fd(record->spawn),
+                                                          .events = POLLIN};
+    record->collecting = true;
+    return 0;
+}
+
+/* Ours to fail, not the target's: it runs on, and the first reason is kept. */
+static void fail(struct record *record, int r, const struct why *why)
+{
+    record->collecting = false;
+    if (record->failed == 0) {
+        record->failed = r;
+        record->why = *why;
+    }
+}
+
+static void collect(struct record *record)
+{
+    struct why why = {0};
+    if (!record->collecting)
+        return;
+    int r = collector_cpu.drain(record->collector, &why);
+    if (recording_writer_tick(record->writer) < 0) {
+        why = *recording_writer_why(record->writer);
+        r = -why.error;
+    }
+    if (r < 0)
+        fail(record, r, &why);
+}
+
+static void collect_stop(struct record *record)
+{
+    struct why why = {0};
+    if (!record->collecting)
+        return;
+    record->collecting = false;
+    int r = collector_cpu.stop(record->collector, &why);
+    if (r < 0)
+        fail(record, r, &why);
+}
+
+/* 1 when the target has ended. */
+static int target_look(struct record *record, struct why *why)
+{
+    if (!record->spawn) {
+        int pid = record->opts->cpu.pid;
+        return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+    }
+    bool ready = record->fds[record->fd_count - 1].revents != 0;
+    return spawn_wait(record->spawn, clock_mono_ns() + (ready ? NS_PER_MS : 0), why);
+}
+
+/* SIGTERM reaches only whyslow: whoever sent it meant the target. Ctrl-C it has got itself. */
+static void signal_pass(const struct record *record, unsigned *seen)
+{
+    if (interrupt_count() == *seen)
+        return;
+    *seen = interrupt_count();
+    if (record->spawn && interrupt_signal() == SIGTERM)
+        kill(spawn_pid(record->spawn), SIGTERM);
+}
+
+static void progress_show(struct record *record)
+{
+    struct cpu_counts counts;
+    if (record->spawn)
+        return; /* the terminal is the target's */
+    cpu_counts(record->collector, &counts);
+    progress_update(&record->progress, counts.samples, "samples; Ctrl-C ends the recording");
+}
+
+static int pump(struct record *record, struct why *why)
+{
+    const struct record_run_opts *opts = record->opts;
+    unsigned seen = 0;
+    for (;;) {
+        poll(record->fds, record->fd_count, POLL_MS);
+        int r = target_look(record, why);
+        if (r < 0)
+            return r;
+        collect(record);
+        if (r > 0)
+            return 0;
+        bool over = opts->duration_ns > 0 &&
+                    clock_mono_ns() - record->start_ns >= opts->duration_ns;
+        if (!record->spawn && (over || interrupt_count() > 0 || record->failed))
+            return 0;
+        if (over)
+            collect_stop(record); /* the rings no longer fill: only the target is waited for */
+        signal_pass(record, &seen);
+        progress_show(record);
+    }
+}
+
+static int rusage_put(struct record *record)
+{
+    if (!record->spawn)
+        return 0;
+    struct sink *sink = recording_writer_sink(record->writer);
+    uint64_t cpu_ns = record->spawned.user_ns + record->spawned.system_ns;
+    /* With -d the account goes on after the samples: the two cannot be compared. */
+    if (record->opts->duration_ns > 0 && record->spawned.wall_ns > record->opts->duration_ns)
+        return 0;
+    return sink_counter(sink, "cpu.rusage_ns", UNIT_NS, cpu_ns);
+}
+
+static int finish(struct record *record, struct why *why)
+{
+    collect_stop(record);
+    if (record->spawn) {
+        int r = spawn_finish(record->spawn, &record->spawned, why);
+        if (r < 0)
+            return r;
+    }
+    if (record->failed) {
+        *why = record->why;
+        return record->failed;
+    }
+    int r = rusage_put(record);
+    if (r < 0)
+        return why_errno(why, -r, NULL, "cannot write to the recording");
+    r = collector_cpu.finish(record->collector, why);
+    return r < 0 ? r : recording_writer_finish(record->writer, why);
+}
+
+static int fingerprint_put(struct record *record, struct why *why)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct host host = {.root = "", .arena = &arena};
+    struct fingerprint_input input = {
+        .host = &host, .binary_na = "not read while recording", .folder = "."};
+    struct value fingerprint = fingerprint_read(&input);
+    char *json = NULL;
+    size_t len = 0;
+    int r = json_text_make("whyslow.fingerprint/1", &fingerprint, &json, &len, why);
+    if (r < 0)
+        return r;
+    r = sink_document(recording_writer_sink(record->writer), "fingerprint",
+                      (struct str){json, len});
+    free(json);
+    return r < 0 ? why_errno(why, -r, NULL, "cannot write to the recording") : 0;
+}
+
+static int record_steps(struct record *record, struct why *why)
+{
+    int r = fingerprint_put(record, why);
+    if (r == 0)
+        r = target_start(record, why);
+    /* A full disk is an error we can name; the target keeps what it was given. */
+    void (*old)(int) = signal(SIGXFSZ, SIG_IGN);
+    if (r == 0)
+        r = collector_start(record, why);
+    if (r == 0 && record->spawn)
+        r = spawn_release(record->spawn, why);
+    record->start_ns = clock_mono_ns();
+    if (r == 0)
+        r = pump(record, why);
+    if (r == 0)
+        r = finish(record, why);
+    if (old != SIG_ERR)
+        signal(SIGXFSZ, old);
+    return r;
+}
+
+static int shell_status(const struct record *record)
+{
+    int status = record->spawned.status;
+    if (!record->spawn)
+        return 0;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
+                     struct why *why)
+{
+    struct record record = {.opts = opts};
+    struct record_run_result result = {0};
+    int r = output_create(opts, &record.writer, result.path, why);
+    if (r < 0)
+        return r;
+    if (opts->cpu.scope != CPU_SPAWNED)
+        progress_begin(&record.progress, opts->progress, "recording", 0);
+    r = record_steps(&record, why);
+    if (opts->cpu.scope != CPU_SPAWNED)
+        progress_end(&record.progress);
+    struct cpu_counts counts = {0};
+    if (record.collector) {
+        const struct perf_plan *plan = cpu_plan(record.collector);
+        cpu_counts(record.collector, &counts);
+        perf_plan_event(plan, result.event, sizeof(result.event));
+        if (!plan->kernel)
+            snprintf(result.kernel_na, sizeof(result.kernel_na), "%s", plan->kernel_na);
+    }
+    result.samples = counts.samples;
+    result.status = shell_status(&record);
+    if (record.collector)
+        collector_cpu.close(record.collector);
+    spawn_close(record.spawn);
+    free(record.fds);
+    recording_writer_close(record.writer);
+    if (r < 0 && counts.samples == 0)
+        output_remove(result.path);
+    if (r == 0)
+        *ret = result;
+    return r;
+}

@@ -1,0 +1,28 @@
+/* One recording from start to end: the target, the cpu collector, the file. */
+#pragma once
+
+#include "collect/cpu.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+struct record_run_opts {
+    struct cpu_opts cpu;
+    char *const *argv; /* CPU_SPAWNED */
+    const char *program;
+    const char *output;   /* NULL: the first free of recording.whyslow, recording-2.whyslow, … */
+    uint64_t duration_ns; /* 0: to the end */
+    FILE *progress;
+};
+
+struct record_run_result {
+    char path[PATH_MAX];
+    int status; /* for the shell: the target's, 0 if there is none of ours */
+    uint64_t samples;
+    char event[32];
+    char kernel_na[256]; /* empty: kernel code is in it */
+};
+
+/* Interrupts must be watched. A target that fails is no error. */
+MUST_USE int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
+                              struct why *why);

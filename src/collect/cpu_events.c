@@ -1,0 +1,434 @@
+/* Opening the events of a recording, and what changes about them while it runs.
+ *
+ * A CPU has one ring, owned by an event of our own that counts nothing: it outlives every
+ * thread of the target. All other events of that CPU write into it.
+ *
+ * There are three sets of sampling events with periods that lie up to 10% apart. One samples
+ * at a time, and every second another takes over, so that code that runs in step with one
+ * period is not in step for long. The period of an open event is never changed: the kernel
+ * would go on to report the old one in its samples, and would not tell inherited events. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "collect/cpu_parts.h"
+#include "target/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    RING_BYTES_MAX = 4 << 20,
+    RING_BYTES_MIN_ASKED = 512 << 10,
+    TIDS_MAX = 1 << 16,
+    ATTACH_ROUNDS_MAX = 64,
+    FDS_SPARE = 640, /* for images, the recording and others */
+};
+
+static uint64_t random_next(struct collector *c)
+{
+    /* xorshift64*: a period needs no more than not to be in step. */
+    c->random ^= c->random >> 12;
+    c->random ^= c->random << 25;
+    c->random ^= c->random >> 27;
+    return c->random * 2685821657736338717ull;
+}
+
+/* One in each band around the period asked for, so that no two are close. */
+static uint64_t period_draw(struct collector *c, size_t set)
+{
+    static const int bands[CPU_SETS][2] = {{-100, -40}, {-30, 30}, {40, 100}}; /* per mille */
+    int width = bands[set][1] - bands[set][0];
+    int64_t mille = 1000 + bands[set][0] + (int64_t)(random_next(c) % (uint64_t)(width + 1));
+    uint64_t base = c->plan.clock == PERF_CYCLES ? c->plan.rate_hz : NS_PER_SEC / c->plan.rate_hz;
+    uint64_t period = base * (uint64_t)mille / 1000;
+    return period > 0 ? period : 1;
+}
+
+static void fds_close(int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        fd_close(&fds[i]);
+}
+
+static void set_close(struct cpu_set *set)
+{
+    fds_close(set->fds.data, set->fds.len);
+    VEC_FREE(&set->fds);
+}
+
+static void limit_raise(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static size_t fds_allowed(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1024;
+    return limit.rlim_cur > FDS_SPARE ? (size_t)limit.rlim_cur - FDS_SPARE : 0;
+}
+
+static size_t ring_bytes(const struct collector *c)
+{
+    if (c->plan.stacks != PERF_STACKS_SLICE)
+        return RING_BYTES_MIN_ASKED;
+    /* A quarter of a second: we look ten times a second, and may be late. */
+    uint64_t need = (uint64_t)c->plan.rate_hz * (c->slice_bytes + 512) / 4;
+    size_t bytes = RING_BYTES_MIN_ASKED;
+    while (bytes < need && bytes < RING_BYTES_MAX)
+        bytes *= 2;
+    return bytes;
+}
+
+static int rings_open(struct collector *c, struct why *why)
+{
+    struct perf_event_attr attr = perf_attr_ring(0); /* wakes when half full */
+    size_t count = 0;
+    c->ring_fds = malloc(c->cpu_count * sizeof(*c->ring_fds));
+    if (!c->ring_fds)
+        return why_nomem(why);
+    for (size_t i = 0; i < c->cpu_count; i++) {
+        int fd = perf_event_open(&attr, 0, c->cpus[i], 0);
+        if (fd == -ENODEV)
+            continue; /* went off just now */
+        if (fd < 0) {
+            fds_close(c->ring_fds, count);
+            c->cpu_count = 0;
+            return perf_event_why(-fd, "cannot open a ring for samples", why);
+        }
+        c->cpus[count] = c->cpus[i];
+        c->ring_fds[count++] = fd;
+    }
+    c->cpu_count = count;
+    c->rings_asked_bytes = ring_bytes(c);
+    int r = perf_rings_map(c->ring_fds, count, c->rings_asked_bytes, &c->rings, why);
+    if (r == 0 && c->rings.data_bytes < c->rings_asked_bytes)
+        log_info("sample rings are %zu KiB a CPU instead of %zu: the limit on locked memory "
+                 "(kernel.perf_event_mlock_kb, ulimit -l); more may be lost under load",
+                 c->rings.data_bytes >> 10, c->rings_asked_bytes >> 10);
+    return r;
+}
+
+struct fd_list {
+    int **data;
+    size_t *len, *cap;
+};
+
+/* One event on one CPU, writing to that CPU's ring. `owner`: generation and tid, 0 for none. */
+static int event_add(struct collector *c, struct perf_event_attr *attr, int pid, size_t cpu,
+                     uint64_t owner, struct fd_list fds)
+{
+    unsigned long flags = c->opts.scope == CPU_CGROUP ? PERF_FLAG_PID_CGROUP : 0;
+    AUTO(fd_close) int fd = perf_event_open(attr, pid, c->cpus[cpu], flags);
+    if (fd == -ENODEV)
+        return 0;
+    if (fd < 0)
+        return fd;
+    if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->ring_fds[cpu]) < 0)
+        return -errno;
+    uint64_t id;
+    if (owner != 0 && ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0) {
+        uint64_t *slot = map_u64_at(&c->owners, id, NULL);
+        if (!slot)
+            return -ENOMEM;
+        *slot = owner;
+    }
+    if (vec_reserve((void **)fds.data, fds.cap, *fds.len + 1, sizeof(int)) < 0)
+        return -ENOMEM;
+    (*fds.data)[(*fds.len)++] = fd_take(&fd);
+    return 0;
+}
+
+#define FD_LIST(vec) ((struct fd_list){&(vec)->data, &(vec)->len, &(vec)->cap})
+
+static int set_add(struct collector *c, struct cpu_set *set, int pid, bool on_exec)
+{
+    struct perf_event_attr attr = perf_attr_sampling(&c->plan, set->period, set->slice_bytes);
+    attr.enable_on_exec = on_exec;
+    bool task = !c->plan.system;
+    uint64_t owner = task ? (uint64_t)set->generation << 32 | (uint32_t)pid : 0;
+    for (size_t i = 0; i < c->cpu_count; i++) {
+        int r = event_add(c, &attr, pid, i, owner, FD_LIST(&set->fds));
+        if (r < 0)
+            return r;
+    }
+    uint64_t *slot = task ? map_u64_at(&c->covered, owner, NULL) : NULL;
+    if (slot)
+        *slot = 1;
+    return task && !slot ? -ENOMEM : 0;
+}
+
+static int sideband_add(struct collector *c, int pid)
+{
+    struct perf_event_attr attr = perf_attr_sideband(&c->plan);
+    attr.disabled = 0;
+    for (size_t i = 0; i < c->cpu_count; i++) {
+        int r = event_add(c, &attr, pid, i, 0, FD_LIST(&c->sideband_fds));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+void cpu_uncover(struct collector *c, int tid)
+{
+    for (size_t i = 0; i < c->set_count; i++) {
+        uint64_t *slot = map_u64_find(&c->covered,
+                                      (uint64_t)c->sets[i].generation << 32 | (uint32_t)tid);
+        if (slot)
+            *slot = 0;
+    }
+}
+
+bool cpu_is_doubled(const struct collector *c, uint64_t id, int tid)
+{
+    const uint64_t *owner = map_u64_find(&c->owners, id);
+    if (!owner || (uint32_t)*owner == (uint32_t)tid)
+        return false;
+    const uint64_t *own = map_u64_find(&c->covered, (*owner >> 32) << 32 | (uint32_t)tid);
+    return own && *own;
+}
+
+/* A target of one pid: the task itself, every CPU, or a cgroup. */
+static int target_add(struct collector *c, int pid, bool on_exec)
+{
+    for (size_t i = 0; i < c->set_count; i++) {
+        int r = set_add(c, &c->sets[i], pid, on_exec && i == c->active);
+        if (r < 0)
+            return r;
+    }
+    /* After the samplers: a fork that is announced has inherited those, too. */
+    return sideband_add(c, pid);
+}
+
+/* Threads that were made while we opened events of others, and did not inherit them. */
+static int attach_round(struct collector *c, int *tids, size_t *ret_new)
+{
+    size_t count = 0, left = 0, fresh = 0;
+    int r = proc_threads_read(c->opts.pid, tids, TIDS_MAX, &count, &left);
+    if (r < 0)
+        return r;
+    r = cpu_records_take(c, true); /* forks that were announced since the last round */
+    for (size_t i = 0; i < count && r == 0; i++) {
+        uint64_t key = (uint64_t)c->sets[0].generation << 32 | (uint32_t)tids[i];
+        if (map_u64_find(&c->covered, key) || map_u64_find(&c->forked, (uint32_t)tids[i]))
+            continue;
+        fresh++;
+        r = target_add(c, tids[i], false);
+        if (r == -ESRCH)
+            r = 0; /* ended meanwhile */
+    }
+    *ret_new = fresh;
+    return r;
+}
+
+static int attach(struct collector *c)
+{
+    int *tids = malloc(TIDS_MAX * sizeof(*tids));
+    if (!tids)
+        return -ENOMEM;
+    size_t fresh = 1;
+    int r = 0;
+    for (int i = 0; i < ATTACH_ROUNDS_MAX && fresh > 0 && r == 0; i++)
+        r = attach_round(c, tids, &fresh);
+    free(tids);
+    return r < 0 ? r : c->sideband_fds.len == 0 ? -ESRCH : 0;
+}
+
+static int events_add(struct collector *c)
+{
+    switch (c->opts.scope) {
+    case CPU_SPAWNED:
+        return target_add(c, c->opts.pid, true);
+    case CPU_ATTACHED:
+        return attach(c);
+    case CPU_SYSTEM:
+        return target_add(c, -1, false);
+    case CPU_CGROUP:
+        return target_add(c, c->cgroup_fd, false);
+    }
+    return -EINVAL;
+}
+
+static void events_remove(struct collector *c)
+{
+    for (size_t i = 0; i < CPU_SETS; i++)
+        set_close(&c->sets[i]);
+    fds_close(c->sideband_fds.data, c->sideband_fds.len);
+    VEC_FREE(&c->sideband_fds);
+    map_u64_clear(&c->owners);
+    map_u64_clear(&c->covered);
+}
+
+static void sets_plan(struct collector *c, size_t count)
+{
+    c->set_count = count;
+    c->active = count == CPU_SETS ? 1 : 0;
+    for (size_t i = 0; i < count; i++) {
+        c->sets[i].period = period_draw(c, count == CPU_SETS ? i : 1);
+        c->sets[i].slice_bytes = c->slice_bytes;
+        c->sets[i].generation = ++c->generations;
+    }
+}
+
+static size_t threads_count(const struct collector *c)
+{
+    struct proc_stat stat;
+    if (c->opts.scope != CPU_ATTACHED || proc_stat_read(c->opts.pid, 0, &stat) < 0)
+        return 1;
+    return stat.threads > 0 ? stat.threads : 1;
+}
+
+static bool is_pmu_gap(int r)
+{
+    return r == -ENOENT || r == -EOPNOTSUPP || r == -EINVAL;
+}
+
+static int scope_why(const struct collector *c, int r, struct why *why)
+{
+    char what[256];
+    switch (c->opts.scope) {
+    case CPU_SPAWNED:
+        snprintf(what, sizeof(what), "cannot sample the command");
+        break;
+    case CPU_ATTACHED:
+        snprintf(what, sizeof(what), "cannot sample process %d", c->opts.pid);
+        if (r == -EACCES || r == -EPERM)
+            return why_set(why, WHY_DENIED, -r,
+                           "run as the user it belongs to, as root, or with CAP_PERFMON and "
+                           "CAP_SYS_PTRACE",
+                           "%s: it belongs to another user, or guards itself", what);
+        break;
+    case CPU_SYSTEM:
+        snprintf(what, sizeof(what), "cannot sample the whole machine");
+        break;
+    case CPU_CGROUP:
+        snprintf(what, sizeof(what), "cannot sample the cgroup '%.160s'", c->opts.cgroup);
+        break;
+    }
+    return perf_event_why(-r, what, why);
+}
+
+static int cgroup_open(struct collector *c, struct why *why)
+{
+    c->cgroup_fd = -1;
+    if (c->opts.scope != CPU_CGROUP)
+        return 0;
+    char path[4096];
+    snprintf(path, sizeof(path), "%s%s",
+             strncmp(c->opts.cgroup, "/sys/fs/cgroup", 14) == 0 ? "" : "/sys/fs/cgroup/",
+             c->opts.cgroup);
+    c->cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return c->cgroup_fd < 0 ? why_errno(why, errno,
+                                        "'systemd-cgls' lists cgroups; give one's path below "
+                                        "/sys/fs/cgroup",
+                                        "cannot open the cgroup '%s'", path)
+                            : 0;
+}
+
+int cpu_events_open(struct collector *c, struct why *why)
+{
+    limit_raise();
+    if (getrandom(&c->random, sizeof(c->random), GRND_NONBLOCK) != sizeof(c->random))
+        c->random = clock_mono_ns();
+    c->random |= 1;
+    int r = cgroup_open(c, why);
+    if (r == 0)
+        r = perf_cpus_read(&c->cpus, &c->cpu_count, why);
+    if (r == 0)
+        r = rings_open(c, why);
+    if (r < 0)
+        return r;
+    size_t sets = CPU_SETS;
+    if ((CPU_SETS + 1) * c->cpu_count * threads_count(c) > fds_allowed())
+        sets = 1;
+    for (;;) {
+        sets_plan(c, sets);
+        r = events_add(c);
+        if (r == 0)
+            break;
+        events_remove(c);
+        if ((r == -EMFILE || r == -ENFILE) && sets > 1)
+            sets = 1;
+        else if (is_pmu_gap(r) && c->plan.clock == PERF_CYCLES)
+            c->plan.clock = PERF_CPU_CLOCK; /* some CPUs of this machine have no such counter */
+        else
+            return scope_why(c, r, why);
+        c->plan.precise = c->plan.clock == PERF_CYCLES ? c->plan.precise : 0;
+    }
+    if (sets == 1)
+        c->sets_na = "too few file descriptors for more than one set of events";
+    return 0;
+}
+
+static void set_switch(const struct cpu_set *set, unsigned long what)
+{
+    for (size_t i = 0; i < set->fds.len; i++)
+        ioctl(set->fds.data[i], what, 0);
+}
+
+int cpu_events_enable(struct collector *c, struct why *why)
+{
+    c->attached = true;
+    map_u64_deinit(&c->forked);
+    if (c->opts.scope == CPU_SPAWNED)
+        return 0; /* its exec does */
+    const struct cpu_set *set = &c->sets[c->active];
+    for (size_t i = 0; i < set->fds.len; i++)
+        if (ioctl(set->fds.data[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
+            return why_errno(why, errno, NULL, "cannot switch sampling on");
+    c->begun = true;
+    return 0;
+}
+
+void cpu_events_disable(struct collector *c)
+{
+    for (size_t i = 0; i < c->set_count; i++)
+        set_switch(&c->sets[i], PERF_EVENT_IOC_DISABLE);
+    for (size_t i = 0; i < c->sideband_fds.len; i++)
+        ioctl(c->sideband_fds.data[i], PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void cpu_events_close(struct collector *c)
+{
+    events_remove(c);
+    perf_rings_deinit(&c->rings);
+    if (c->ring_fds)
+        fds_close(c->ring_fds, c->cpu_count);
+    free(c->ring_fds);
+    free(c->cpus);
+    fd_close(&c->cgroup_fd);
+    map_u64_deinit(&c->owners);
+    map_u64_deinit(&c->covered);
+    map_u64_deinit(&c->forked);
+}
+
+void cpu_turn(struct collector *c, uint64_t now_ns)
+{
+    if (!c->begun || c->stopped)
+        return;
+    if (c->turn_ns == 0)
+        c->turn_ns = now_ns + NS_PER_SEC;
+    if (now_ns < c->turn_ns)
+        return;
+    c->turn_ns = now_ns + NS_PER_SEC;
+    c->turn_samples = c->turn_truncated = 0;
+    if (c->set_count < 2)
+        return;
+    size_t next = (c->active + 1 + random_next(c) % (c->set_count - 1)) % c->set_count;
+    set_switch(&c->sets[c->active], PERF_EVENT_IOC_DISABLE);
+    set_switch(&c->sets[next], PERF_EVENT_IOC_ENABLE);
+    c->active = next;
+}

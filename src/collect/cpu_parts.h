@@ -1,0 +1,87 @@
+/* What the files of the cpu collector share; nobody else includes this.
+ *
+ * cpu.c         the collector's life
+ * cpu_events.c  opening events and rings, taking turns between periods, larger slices
+ * cpu_records.c what the records in the rings mean */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/cpu.h"
+#include "collect/perf_ring.h"
+#include "collect/stacks.h"
+
+enum {
+    CPU_SETS = 3, /* of sampling events, each with a period of its own */
+    CPU_SLICE_BYTES = 16 << 10,
+    CPU_TURN_SAMPLES_MIN = 50, /* fewer do not tell whether the slice is too small */
+};
+
+struct cpu_set {
+    uint64_t period; /* ns, or Hz for cycles */
+    uint32_t slice_bytes;
+    uint32_t generation; /* each opening of a set has a number of its own, from 1 */
+    VEC(int) fds;
+};
+
+struct collector {
+    struct cpu_opts opts;
+    struct sink *sink;
+    struct stacks *stacks;
+    struct perf_plan plan;
+    uint64_t registers_mask;
+    uint64_t sample_type;
+    uint32_t series;
+
+    int *cpus;
+    size_t cpu_count;
+    int *ring_fds; /* one a CPU */
+    struct perf_rings rings;
+    size_t rings_asked_bytes;
+    VEC(int) sideband_fds;
+    /* A thread that appears while we open events may be covered twice: by events of its own
+     * and by those it inherited. These two tell. */
+    struct map_u64 owners;  /* event id to generation << 32 | tid it was opened for */
+    struct map_u64 covered; /* generation << 32 | tid to 1: has events of its own */
+    struct map_u64 forked;  /* tids announced by a fork, while attaching */
+    uint32_t generations;
+    struct cpu_set sets[CPU_SETS];
+    size_t set_count;
+    size_t active; /* the set that samples */
+    uint32_t slice_bytes;
+    const char *sets_na; /* why there is only one; NULL */
+    int cgroup_fd;
+    uint64_t random;
+    uint64_t turn_ns; /* when the next set takes over */
+    bool attached;    /* all threads that were there have events */
+    bool begun;       /* the target has begun */
+    bool processes_started;
+    bool stopped;
+
+    double ns_per_cycle; /* PERF_CYCLES: from calibration */
+    uint64_t own_start_ns;
+    uint64_t own_ns;
+    uint64_t start_ns;
+
+    uint64_t samples, complete, truncated, no_user, sampled_ns, user_ns;
+    uint64_t ends[UNWIND_ENDS];
+    uint64_t lost, lost_samples, throttled, unthrottled, malformed, refused, doubled;
+    uint64_t turn_samples, turn_truncated; /* since the last turn */
+};
+
+/* cpu_events.c */
+MUST_USE int cpu_events_open(struct collector *c, struct why *why);
+MUST_USE int cpu_events_enable(struct collector *c, struct why *why);
+void cpu_events_disable(struct collector *c);
+void cpu_events_close(struct collector *c);
+/* Once a second: another period, and a larger slice if stacks were cut off. */
+void cpu_turn(struct collector *c, uint64_t now_ns);
+
+/* A thread has ended, or is another program now: events of its own are gone. */
+void cpu_uncover(struct collector *c, int tid);
+/* The sample came through an inherited event of a thread that has one of its own. */
+bool cpu_is_doubled(const struct collector *c, uint64_t id, int tid);
+
+/* cpu_records.c */
+/* Takes what is in the rings; `all` when nobody writes any more. */
+MUST_USE int cpu_records_take(struct collector *c, bool all);

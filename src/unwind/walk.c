@@ -1,0 +1,392 @@
+/* The walk: registers and a slice of stack in, frames out.
+ *
+ * This is the core that must run anywhere: nothing here allocates, locks, keeps
+ * state outside of what it was given, or calls more of libc than memcpy. */
+#include "unwind/walk.h"
+#include "unwind/expression.h"
+#include "unwind/machine.h"
+#include "unwind/space.h"
+
+#include <string.h>
+
+/* What one step decided. */
+enum {
+    STEP_ON = UNWIND_ENDS, /* go on; else an enum unwind_end */
+    STEP_NO_REGISTER,      /* the frame hangs on a register whose value we do not have */
+};
+
+struct walk {
+    const struct unwind_space *space;
+    const struct unwind_machine_info *info;
+    const struct unwind_slice *slice;
+    struct unwind_cache *cache;
+    struct unwind_registers registers; /* of the frame we stand in */
+    uint64_t floor;                    /* the caller's frame must end above this */
+    bool exact;          /* the pc is that of an instruction about to run, no return address */
+    uint8_t pc_column;   /* for expressions */
+    uint32_t mapping;    /* of the frame we stand in; UNWIND_MAPPING_NONE */
+    uint32_t rules;      /* its rule set there */
+    uint64_t needed_end; /* end of the last slot that lay beyond the slice */
+    struct unwind_result result;
+};
+
+static inline size_t cache_slot(uint64_t pc)
+{
+    return (size_t)((pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - UNWIND_CACHE_BITS));
+}
+
+/* Finds mapping and rule set for the pc to look up; false when it is in no mapping. */
+static bool resolve(struct walk *walk, uint64_t pc)
+{
+    const struct unwind_space *space = walk->space;
+    struct unwind_cache_slot *slot = NULL;
+    if (walk->cache) {
+        slot = &walk->cache->slots[cache_slot(pc)];
+        if (slot->pc == pc && slot->generation == space->generation) {
+            walk->mapping = slot->mapping;
+            walk->rules = slot->rules;
+            return true;
+        }
+    }
+    uint32_t index = unwind_space_index(space, pc, walk->mapping);
+    if (index == UNWIND_MAPPING_NONE)
+        return false;
+    const struct unwind_mapping *mapping = &space->mappings[index];
+    walk->mapping = index;
+    walk->rules = mapping->rows
+                      ? unwind_rows_find(mapping->rows, pc - mapping->start + mapping->vaddr)
+                      : UNWIND_RULES_NONE;
+    if (slot)
+        *slot = (struct unwind_cache_slot){pc, space->generation, index, walk->rules};
+    return true;
+}
+
+static void emit(struct walk *walk, struct unwind_frame *frames, uint64_t pc, enum unwind_how how)
+{
+    struct unwind_frame *frame = &frames[walk->result.count++];
+    *frame = (struct unwind_frame){.pc = pc, .vaddr = pc, .how = (uint8_t)how};
+    if (walk->mapping == UNWIND_MAPPING_NONE)
+        return;
+    const struct unwind_mapping *mapping = &walk->space->mappings[walk->mapping];
+    frame->vaddr = pc - mapping->start + mapping->vaddr;
+    frame->tag = mapping->tag;
+}
+
+static inline unsigned read_slot(struct walk *walk, uint64_t address, uint64_t *ret)
+{
+    enum unwind_end end = unwind_slice_read(walk->slice, address, ret);
+    if (__builtin_expect(end == UNWIND_ROOT, 1))
+        return STEP_ON;
+    if (end == UNWIND_TRUNCATED)
+        walk->needed_end = address + 8;
+    return end;
+}
+
+static inline bool known(const struct unwind_registers *registers, unsigned number)
+{
+    return registers->known >> number & 1;
+}
+
+static unsigned evaluate(struct walk *walk, const struct unwind_registers *registers,
+                         const struct unwind_rows *rows, int32_t place, const uint64_t *initial,
+                         uint64_t *ret)
+{
+    struct unwind_reader reader = {registers, walk->slice, walk->pc_column};
+    const uint8_t *at = rows->pool + (uint32_t)place;
+    uint16_t len;
+    memcpy(&len, at, sizeof(len));
+    enum unwind_end end = unwind_expression(at + sizeof(len), len, &reader, initial, ret);
+    return end == UNWIND_ROOT ? STEP_ON : end;
+}
+
+static unsigned find_cfa(struct walk *walk, const struct unwind_rows *rows,
+                         const struct unwind_rules *rules, uint64_t *ret)
+{
+    const struct unwind_registers *registers = &walk->registers;
+    if (rules->cfa == UNWIND_CFA_EXPRESSION)
+        return evaluate(walk, registers, rows, rules->cfa_offset, NULL, ret);
+    if (!known(registers, rules->cfa_base))
+        return STEP_NO_REGISTER;
+    uint64_t cfa = registers->reg[rules->cfa_base] + (uint64_t)(int64_t)rules->cfa_offset;
+    if (rules->cfa == UNWIND_CFA_DEREF) {
+        unsigned r = read_slot(walk, cfa, &cfa);
+        if (r != STEP_ON)
+            return r;
+        cfa += (uint64_t)(int64_t)rules->cfa_offset2;
+    } else if (rules->cfa == UNWIND_CFA_PLT) {
+        cfa += (int32_t)(registers->pc & 15) >= rules->cfa_offset2 ? 8 : 0;
+    }
+    *ret = cfa;
+    return STEP_ON;
+}
+
+/* The caller's value of a register; `before` are the registers of the frame itself. */
+static unsigned find_saved(struct walk *walk, const struct unwind_rows *rows,
+                           const struct unwind_save *save, const struct unwind_registers *before,
+                           uint64_t cfa, uint64_t *ret)
+{
+    uint64_t address = cfa + (uint64_t)(int64_t)save->offset;
+    unsigned r;
+    switch (save->place) {
+    case UNWIND_AT_CFA:
+        return read_slot(walk, address, ret);
+    case UNWIND_CFA_PLUS:
+        *ret = address;
+        return STEP_ON;
+    case UNWIND_SAME:
+    case UNWIND_IN_REGISTER:
+    case UNWIND_AT_REGISTER: {
+        unsigned base = save->place == UNWIND_SAME ? save->target : save->base;
+        if (base >= UNWIND_REGISTERS || !known(before, base))
+            return UNWIND_UNREADABLE;
+        *ret = before->reg[base];
+        if (save->place != UNWIND_AT_REGISTER)
+            return STEP_ON;
+        return read_slot(walk, *ret + (uint64_t)(int64_t)save->offset, ret);
+    }
+    case UNWIND_AT_EXPRESSION:
+        r = evaluate(walk, before, rows, save->offset, &cfa, &address);
+        return r == STEP_ON ? read_slot(walk, address, ret) : r;
+    case UNWIND_VAL_EXPRESSION:
+        return evaluate(walk, before, rows, save->offset, &cfa, ret);
+    default:
+        return UNWIND_UNREADABLE;
+    }
+}
+
+/* In an epilogue compilers tell of the CFA only, and let rules stand for registers that
+ * were popped already: then the register itself has the caller's value. A slot below the
+ * sample's stack pointer tells that, and a frame pointer that is outside of its frame. */
+static bool popped(const struct walk *walk, const struct unwind_save *save,
+                   const struct unwind_registers *before, uint64_t cfa)
+{
+    uint64_t sp = before->reg[walk->info->sp];
+    if (!known(before, save->target))
+        return false;
+    if (save->place == UNWIND_AT_CFA)
+        return cfa + (uint64_t)(int64_t)save->offset < walk->slice->address;
+    if (save->place != UNWIND_AT_REGISTER || save->base != walk->info->fp)
+        return false;
+    uint64_t fp = before->reg[save->base];
+    return fp < sp || fp >= cfa || fp + (uint64_t)(int64_t)save->offset < walk->slice->address;
+}
+
+/* Registers become the caller's. One that cannot be read becomes unknown: that ends the
+ * walk only if a frame further out needs it. */
+static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
+                              const struct unwind_rules *rules, uint64_t cfa)
+{
+    struct unwind_registers *registers = &walk->registers;
+    struct unwind_registers copy;
+    const struct unwind_registers *before = registers;
+    if (!(rules->flags & UNWIND_RULES_SIMPLE)) {
+        copy = *registers;
+        before = &copy;
+    }
+    unsigned sp = walk->info->sp;
+    uint32_t knows = registers->known & walk->info->callee_saved;
+    uint64_t new_sp = cfa;
+    bool may_have_popped = walk->exact && !(rules->flags & UNWIND_RULES_SIGNAL);
+    const struct unwind_save *save = rows->saves + rules->saves_first;
+    for (const struct unwind_save *end = save + rules->saves_count; save < end; save++) {
+        uint64_t value;
+        if (may_have_popped && popped(walk, save, before, cfa)) {
+            knows |= 1u << save->target; /* the register has it already */
+        } else if (find_saved(walk, rows, save, before, cfa, &value) != STEP_ON) {
+            knows &= ~(1u << save->target);
+        } else if (save->target == sp) {
+            new_sp = value;
+        } else {
+            registers->reg[save->target] = value;
+            knows |= 1u << save->target;
+        }
+    }
+    registers->reg[sp] = new_sp;
+    registers->known = knows | 1u << sp;
+}
+
+/* The signature above a user address is none of the address. */
+static uint64_t strip(const struct walk *walk, uint64_t address)
+{
+    return address >> 55 & 1 ? address : address & walk->info->address_mask;
+}
+
+/* Moves to the caller at `ra`; the registers are the caller's already. */
+static unsigned arrive(struct walk *walk, uint64_t ra, bool signal)
+{
+    ra = strip(walk, ra);
+    if (ra == 0)
+        return UNWIND_ROOT;
+    if (!resolve(walk, signal ? ra : ra - 1))
+        return UNWIND_NOT_EXECUTABLE;
+    walk->registers.pc = ra;
+    walk->exact = signal;
+    return STEP_ON;
+}
+
+static unsigned step_by_row(struct walk *walk, const struct unwind_rows *rows,
+                            const struct unwind_rules *rules)
+{
+    bool signal = rules->flags & UNWIND_RULES_SIGNAL;
+    uint64_t cfa = 0, ra = 0;
+    unsigned r = find_cfa(walk, rows, rules, &cfa);
+    if (r != STEP_ON)
+        return r;
+    if (rules->ra == UNWIND_UNDEFINED)
+        return UNWIND_ROOT;
+    struct unwind_save at = {rules->ra_offset, walk->info->lr, rules->ra, rules->ra_base, 0};
+    r = find_saved(walk, rows, &at, &walk->registers, cfa, &ra);
+    if (r != STEP_ON)
+        return r;
+    restore_registers(walk, rows, rules, cfa);
+    /* A leaf that pushes nothing (aarch64) has its caller's stack pointer. */
+    uint64_t sp = walk->registers.reg[walk->info->sp];
+    if (!signal && (sp < walk->floor || (sp == walk->floor && !walk->exact) || sp & 7))
+        return UNWIND_BAD_CFA;
+    walk->floor = sp;
+    return arrive(walk, ra, signal);
+}
+
+/* Two words at the frame pointer: the caller's frame pointer and the return address.
+ * Both machines have it so. Nothing vouches for it: the place must be plausible and
+ * the return address executable. */
+static unsigned step_by_frame_pointer(struct walk *walk, enum unwind_end else_end)
+{
+    struct unwind_registers *registers = &walk->registers;
+    unsigned fp = walk->info->fp, sp = walk->info->sp;
+    if (!known(registers, fp))
+        return else_end;
+    uint64_t at = registers->reg[fp], caller_fp = 0, ra = 0;
+    /* The outermost frame is marked so by the ABI; but the sampled function itself may just
+     * hold a zero there, and one that has a row says how it ends. */
+    if (at == 0)
+        return walk->result.count > 1 && else_end == UNWIND_NO_ROW ? UNWIND_ROOT : else_end;
+    if (at < walk->floor || at & 7)
+        return else_end;
+    unsigned r = read_slot(walk, at, &caller_fp);
+    if (r == STEP_ON)
+        r = read_slot(walk, at + 8, &ra);
+    if (r != STEP_ON)
+        return r == UNWIND_TRUNCATED ? r : else_end;
+    registers->reg[fp] = caller_fp;
+    registers->known = 1u << fp;
+    walk->floor = at + 16;
+    if (walk->info->lr == UNWIND_REGISTERS) {
+        /* x86_64's call leaves the stack pointer right there; elsewhere it is unknown. */
+        registers->reg[sp] = at + 16;
+        registers->known |= 1u << sp;
+    }
+    r = arrive(walk, ra, false);
+    return r == UNWIND_NOT_EXECUTABLE ? else_end : r;
+}
+
+static unsigned step(struct walk *walk, enum unwind_how *ret_how)
+{
+    enum unwind_end else_end = UNWIND_NO_MAPPING;
+    if (walk->mapping != UNWIND_MAPPING_NONE) {
+        else_end = UNWIND_NO_ROW;
+        const struct unwind_rows *rows = walk->space->mappings[walk->mapping].rows;
+        if (walk->rules != UNWIND_RULES_NONE) {
+            const struct unwind_rules *rules = &rows->rules[walk->rules];
+            *ret_how = rules->flags & UNWIND_RULES_SIGNAL ? UNWIND_BY_SIGNAL : UNWIND_BY_ROW;
+            unsigned r = step_by_row(walk, rows, rules);
+            /* A rule that we cannot follow says nothing against the frame pointer; one that
+             * leads out of the slice does. */
+            if ((r != STEP_NO_REGISTER && r != UNWIND_EXPRESSION) || *ret_how == UNWIND_BY_SIGNAL)
+                return r == STEP_NO_REGISTER ? UNWIND_UNREADABLE : r;
+            else_end = r == UNWIND_EXPRESSION ? UNWIND_EXPRESSION : UNWIND_UNREADABLE;
+        }
+    }
+    *ret_how = UNWIND_BY_FRAME_POINTER;
+    return step_by_frame_pointer(walk, else_end);
+}
+
+/* A handler "returns" to the restorer's first byte: one before it is another function. */
+static bool at_restorer(const struct walk *walk)
+{
+    return walk->rules != UNWIND_RULES_NONE &&
+           (walk->space->mappings[walk->mapping].rows->rules[walk->rules].flags &
+            UNWIND_RULES_SIGNAL);
+}
+
+static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t max)
+{
+    uint64_t pc = walk->registers.pc;
+    if (!resolve(walk, pc))
+        walk->mapping = UNWIND_MAPPING_NONE;
+    emit(walk, frames, pc, UNWIND_LEAF);
+    for (;;) {
+        enum unwind_how how;
+        unsigned r = step(walk, &how);
+        if (r == STEP_ON && walk->result.count == max)
+            r = UNWIND_TOO_DEEP;
+        if (r != STEP_ON) {
+            walk->result.end = (enum unwind_end)r;
+            return;
+        }
+        walk->result.by_frame_pointer += how == UNWIND_BY_FRAME_POINTER;
+        emit(walk, frames, walk->registers.pc - !(walk->exact || at_restorer(walk)), how);
+    }
+}
+
+void unwind_walk(const struct unwind_space *space, const struct unwind_registers *registers,
+                 const struct unwind_slice *slice, struct unwind_cache *cache,
+                 struct unwind_frame *frames, size_t max, struct unwind_result *ret)
+{
+    *ret = (struct unwind_result){.end = UNWIND_NO_STACK};
+    if (!registers || max == 0)
+        return;
+    struct walk walk;
+    walk.space = space;
+    walk.info = unwind_machine_info(space->machine);
+    walk.slice = slice;
+    walk.cache = cache;
+    walk.registers = *registers;
+    walk.floor = registers->reg[walk.info->sp];
+    walk.exact = true;
+    walk.pc_column = walk.info->lr == UNWIND_REGISTERS ? walk.info->registers : UINT8_MAX;
+    walk.mapping = UNWIND_MAPPING_NONE;
+    walk.rules = UNWIND_RULES_NONE;
+    walk.needed_end = 0;
+    walk.result = *ret;
+    if (!known(registers, walk.info->sp) || !slice || slice->len == 0) {
+        /* The sampled function is still worth its name. */
+        if (registers->pc != 0) {
+            (void)resolve(&walk, registers->pc);
+            emit(&walk, frames, registers->pc, UNWIND_LEAF);
+        }
+    } else {
+        walk_frames(&walk, frames, max < UNWIND_FRAMES_MAX ? max : UNWIND_FRAMES_MAX);
+    }
+    *ret = walk.result;
+    ret->last_sp = ret->end == UNWIND_TRUNCATED ? walk.needed_end : walk.floor;
+}
+
+bool unwind_space_find(const struct unwind_space *space, uint64_t pc, uint32_t *ret_tag,
+                       uint64_t *ret_vaddr)
+{
+    uint32_t index = unwind_space_index(space, pc, UNWIND_MAPPING_NONE);
+    if (index == UNWIND_MAPPING_NONE)
+        return false;
+    const struct unwind_mapping *mapping = &space->mappings[index];
+    *ret_tag = mapping->tag;
+    *ret_vaddr = pc - mapping->start + mapping->vaddr;
+    return true;
+}
+
+const char *unwind_end_text(unsigned end)
+{
+    static const char *const texts[UNWIND_ENDS] = {
+        [UNWIND_ROOT] = "complete",
+        [UNWIND_TRUNCATED] = "stack slice ended",
+        [UNWIND_NO_MAPPING] = "code in no known mapping",
+        [UNWIND_NO_ROW] = "no unwind table, no frame pointer",
+        [UNWIND_BAD_CFA] = "stack would not grow",
+        [UNWIND_UNREADABLE] = "stack slot or register not sampled",
+        [UNWIND_EXPRESSION] = "unwind expression not understood",
+        [UNWIND_TOO_DEEP] = "too many frames",
+        [UNWIND_NO_STACK] = "no user stack in the sample",
+        [UNWIND_NOT_EXECUTABLE] = "return address not in code",
+    };
+    return end < UNWIND_ENDS ? texts[end] : "unknown reason";
+}

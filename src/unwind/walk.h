@@ -1,0 +1,17 @@
+/* Inside of the cache in front of the row search. */
+#pragma once
+
+#include "unwind/unwind.h"
+
+enum { UNWIND_CACHE_BITS = 12 };
+
+struct unwind_cache_slot {
+    uint64_t pc;
+    uint64_t generation; /* of the space; 0 is no space's */
+    uint32_t mapping;
+    uint32_t rules;
+};
+
+struct unwind_cache {
+    struct unwind_cache_slot slots[1 << UNWIND_CACHE_BITS];
+};
