@@ -6,8 +6,8 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
-    ROW(report)                                                                                    \
     ROW(record)                                                                                    \
+    ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
