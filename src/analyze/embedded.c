@@ -133,13 +133,14 @@ int embedded_from_memory(struct arena *arena, const struct sink_memory *memory, 
     int r = 0;
     for (size_t i = 0; r == 0 && i < memory->source_lines.len; i++) {
         const struct memory_source_line *row = &memory->source_lines.data[i];
-        struct embedded_line line = {intern_get(&memory->interned.texts, row->file), row->line,
-                                     row->text};
+        struct embedded_line line = {keep(arena, intern_get(&memory->interned.texts, row->file)),
+                                     row->line, keep(arena, row->text)};
         r = VEC_PUSH(&reading.lines, line);
     }
     for (size_t i = 0; r == 0 && i < memory->instructions.len; i++) {
         const struct memory_instruction *row = &memory->instructions.data[i];
-        struct embedded_instruction instruction = {image, row->address, row->size, row->text};
+        struct embedded_instruction instruction = {image, row->address, row->size,
+                                                   keep(arena, row->text)};
         r = VEC_PUSH(&reading.instructions, instruction);
     }
     if (r == 0)

@@ -27,7 +27,7 @@ struct embedded {
 
 MUST_USE int embedded_load(struct arena *arena, struct recording *recording, struct embedded *ret,
                            struct why *why);
-/* The same from what was caught in memory; texts are borrowed. `image` replaces the ids. */
+/* The same from what was caught in memory, copied. `image` replaces the ids. */
 MUST_USE int embedded_from_memory(struct arena *arena, const struct sink_memory *memory,
                                   uint32_t image, struct embedded *ret);
 /* Empty when there is none. */

@@ -1,7 +1,6 @@
 /* One function: its source lines and its instructions, each with what it cost. */
 #include "cmd/report_parts.h"
 
-#include "analyze/embedded.h"
 #include "analyze/hot_lines.h"
 
 #include <errno.h>
@@ -14,7 +13,8 @@ struct annotation {
     const struct profile *profile;
     const struct profile_function *function;
     uint32_t id;
-    struct embedded embedded;
+    struct embedded source; /* where the lines are from */
+    struct embedded code;   /* and the instructions: the recording, or the files here */
     struct line_cost *lines;
     size_t line_count;
 };
@@ -68,7 +68,7 @@ static void source_file(const struct annotation *annotation, struct value *table
                         size_t end)
 {
     const struct line_cost *costs = annotation->lines;
-    const struct embedded *embedded = &annotation->embedded;
+    const struct embedded *embedded = &annotation->source;
     const struct profile_function *function = annotation->function;
     struct str file = costs[first].file;
     size_t known = first; /* the first cost with a line */
@@ -161,7 +161,7 @@ static void code_rows(const struct annotation *annotation, struct value *table,
                       const struct address_cost *costs, size_t count)
 {
     const struct profile_function *function = annotation->function;
-    const struct embedded *embedded = &annotation->embedded;
+    const struct embedded *embedded = &annotation->code;
     const struct embedded_instruction *code = embedded_code_from(embedded, function->image,
                                                                  function->address);
     const struct embedded_instruction *last = embedded->instructions + embedded->instruction_count;
@@ -182,17 +182,28 @@ static void code_rows(const struct annotation *annotation, struct value *table,
     }
 }
 
-static struct value code_value(const struct annotation *annotation, bool *ret_embedded)
+static bool has_code(const struct embedded *embedded, const struct profile_function *function)
+{
+    const struct embedded_instruction *code = embedded_code_from(embedded, function->image,
+                                                                 function->address);
+    return code && code->address - function->address < function->size_bytes;
+}
+
+static bool has_source(const struct embedded *embedded, const struct line_cost *lines, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (embedded_source(embedded, lines[i].file, lines[i].line).len > 0)
+            return true;
+    return false;
+}
+
+static struct value code_value(const struct annotation *annotation)
 {
     struct arena *arena = annotation->run->arena;
     const struct profile_function *function = annotation->function;
-    *ret_embedded = true;
     if (function->address == 0 || function->size_bytes == 0)
         return value_na("it has no code of its own in the recording: inlined everywhere, or "
                         "without a symbol");
-    const struct embedded_instruction *code = embedded_code_from(
-        &annotation->embedded, function->image, function->address);
-    *ret_embedded = code && code->address - function->address < function->size_bytes;
     struct address_cost *costs = NULL;
     size_t count = 0;
     if (address_costs_build(arena, annotation->profile, function->image, function->address,
@@ -222,12 +233,40 @@ static void put_figures(const struct annotation *annotation, struct value *root)
     value_put(root, "total_pct", "total %", tables_percent(profile, (double)hotspot->total_weight));
 }
 
+/* What the recording lacks is looked for here. */
+static int sources_find(struct annotation *annotation, struct value *root, struct why *why)
+{
+    struct report_run *run = annotation->run;
+    const struct profile_function *function = annotation->function;
+    struct embedded embedded, here;
+    int r = embedded_load(run->arena, run->main.recording, &embedded, why);
+    if (r < 0)
+        return r;
+    annotation->source = annotation->code = embedded;
+    bool source = has_source(&embedded, annotation->lines, annotation->line_count);
+    bool code = has_code(&embedded, function) || function->address == 0;
+    if (source && code)
+        return 0;
+    const char *note;
+    if (report_reread(run, annotation->id, &here, &note) < 0)
+        return why_nomem(why);
+    if (!source)
+        annotation->source = here;
+    if (!code)
+        annotation->code = here;
+    value_put(root, "note", NULL,
+              value_text(arena_printf(run->arena, "%s: %s",
+                                      source ? "instructions"
+                                      : code ? "source"
+                                             : "source and instructions",
+                                      note)));
+    return 0;
+}
+
 int report_annotate(struct report_run *run, struct value *root, struct why *why)
 {
     struct annotation annotation = {.run = run, .profile = &run->main.profile};
     int r = hotspots_choose(&run->main.hotspots, run->opts->annotate, &annotation.id, why);
-    if (r == 0)
-        r = embedded_load(run->arena, run->main.recording, &annotation.embedded, why);
     if (r < 0)
         return r;
     annotation.function = &run->main.profile.functions[annotation.id];
@@ -236,8 +275,10 @@ int report_annotate(struct report_run *run, struct value *root, struct why *why)
     if (r < 0)
         return why_nomem(why);
     put_figures(&annotation, root);
-    bool has_code;
+    r = sources_find(&annotation, root, why);
+    if (r < 0)
+        return r;
     value_put(root, "source", "Source", source_value(&annotation));
-    value_put(root, "assembly", "Instructions", code_value(&annotation, &has_code));
+    value_put(root, "assembly", "Instructions", code_value(&annotation));
     return 0;
 }

@@ -4,9 +4,11 @@
  * report_range.c     "--time a..b" and "--work a:b"
  * report_views.c     one view: hotspots, tree, callers, threads, lines, diff
  * report_annotate.c  one function: source and instructions with their cost
+ * report_reread.c    what the recording lacks for that, from the files here
  * report_pictures.c  flame graphs and the page */
 #pragma once
 
+#include "analyze/embedded.h"
 #include "analyze/honesty.h"
 #include "analyze/profile_load.h"
 #include "cmd/cmd.h"
@@ -59,5 +61,9 @@ MUST_USE int report_work(const char *text, double *ret_before, double *ret_after
 /* Puts the view that was asked for into `root`. */
 MUST_USE int report_view(struct report_run *run, struct value *root, struct why *why);
 MUST_USE int report_annotate(struct report_run *run, struct value *root, struct why *why);
+/* Source and instructions of a function from the files here, if its build-id is the recorded
+ * one. *ret_note says what was done, or why nothing could be. Only -ENOMEM is an error. */
+MUST_USE int report_reread(const struct report_run *run, uint32_t function, struct embedded *ret,
+                           const char **ret_note);
 /* Writes the files that were asked for and lists them in `root`. */
 MUST_USE int report_pictures(struct report_run *run, struct value *root, struct why *why);

@@ -2,7 +2,6 @@
 #include "cmd/report_parts.h"
 
 #include "analyze/call_tree.h"
-#include "analyze/embedded.h"
 
 #include <errno.h>
 
