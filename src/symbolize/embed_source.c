@@ -75,8 +75,11 @@ static bool newer(const struct stat *source, int image_fd)
 {
     static const time_t plausible = 631152000; /* 1990 */
     struct stat image;
-    return image_fd >= 0 && fstat(image_fd, &image) == 0 && image.st_mtime > plausible &&
-           source->st_mtime > image.st_mtime;
+    if (image_fd < 0 || fstat(image_fd, &image) < 0 || image.st_mtime < plausible)
+        return false;
+    if (source->st_mtime != image.st_mtime)
+        return source->st_mtime > image.st_mtime;
+    return source->st_mtim.tv_nsec > image.st_mtim.tv_nsec;
 }
 
 /* The whole file as text; an empty one where it must not or cannot be read. */
