@@ -4,6 +4,7 @@
 #include "analyze/call_tree.h"
 #include "present/flame.h"
 #include "present/html.h"
+#include "present/profile_tables.h"
 
 #include <errno.h>
 
@@ -17,10 +18,16 @@ static const char *title_of(struct arena *arena, const struct profile *profile,
                : "whyslow";
 }
 
-/* What an exporter knows of how far it can be trusted; `report` knows more. */
-static const char *subtitle_of(struct arena *arena, const struct profile *profile)
+/* How far it can be trusted: what the caller knows, else what the profile says by itself. */
+static const char *subtitle_of(struct arena *arena, const struct profile *profile,
+                               const struct export_opts *opts)
 {
     char weight[48], count[48];
+    const char *text = "";
+    for (size_t i = 0; opts && opts->comments && opts->comments[i]; i++)
+        text = arena_printf(arena, "%s%s%s", text, i > 0 ? "; " : "", opts->comments[i]);
+    if (text[0])
+        return text;
     units_format((double)profile->weight, profile->unit, weight, sizeof(weight));
     units_format((double)profile->count, UNIT_COUNT, count, sizeof(count));
     return arena_printf(arena, "%s: %s in %s samples", profile->series ? profile->series : "series",
@@ -45,7 +52,7 @@ static int write_svg(const struct profile *profile, const struct export_opts *op
     if (r < 0)
         return r;
     struct flame_opts flame = {.title = title_of(&arena, profile, opts),
-                               .subtitle = subtitle_of(&arena, profile),
+                               .subtitle = subtitle_of(&arena, profile, opts),
                                .icicle = icicle};
     return flame_svg(&flame, &tree, NULL, 0, out, why);
 }
@@ -70,9 +77,20 @@ static int write_html(const struct profile *profile, const struct export_opts *o
     int r = tree_of(&arena, profile, &tree, why);
     if (r < 0)
         return r;
-    struct value honesty = value_text(subtitle_of(&arena, profile));
-    struct html_opts html = {
-        .title = title_of(&arena, profile, opts), .honesty = &honesty, .tree = &tree};
+    struct hotspots hotspots;
+    r = hotspots_build(&arena, profile, &hotspots);
+    if (r < 0)
+        return why_nomem(why);
+    struct tables tables = {
+        .arena = &arena, .profile = profile, .hotspots = &hotspots, .recording = ""};
+    struct value table = tables_hotspots(&tables);
+    struct value honesty = value_text(subtitle_of(&arena, profile, opts));
+    if (arena_failed(&arena))
+        return why_nomem(why);
+    struct html_opts html = {.title = title_of(&arena, profile, opts),
+                             .honesty = &honesty,
+                             .hotspots = &table,
+                             .tree = &tree};
     return html_write(&html, out, why);
 }
 
@@ -93,6 +111,6 @@ const struct exporter exporter_icicle = {
 const struct exporter exporter_html = {
     .name = "html",
     .extension = ".html",
-    .about = "one page with the flame graph, without a network; any browser",
+    .about = "one page with flame graph and hotspots; any browser, no network",
     .write = write_html,
 };

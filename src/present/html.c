@@ -164,11 +164,25 @@ static void put_graph(FILE *out, const struct html_data *data)
                          : " disabled title=\"This picture is inverted already\"");
 }
 
+/* What a cell is sorted by: its number, or of a list (an interval) the first one. */
+static double sort_number(const struct value *value)
+{
+    if (value->kind == VALUE_LIST && value->items && value->items->first)
+        return value_number(&value->items->first->value);
+    return value_number(value);
+}
+
+/* Columns stand as they do in the text report: some break, others do not. */
+static const char *column_class(const struct column *column)
+{
+    return column->right ? " class=\"right\"" : column->wrap ? " class=\"wrap\"" : "";
+}
+
 static void put_cell(FILE *out, const struct column *column, const struct value *value)
 {
     char buffer[600];
-    double number = value_number(value);
-    fputs(column->right ? "<td class=\"right\"" : "<td", out);
+    double number = sort_number(value);
+    fprintf(out, "<td%s", column_class(column));
     if (isfinite(number))
         fprintf(out, " data-v=\"%.17g\"", number);
     fputc('>', out);
@@ -219,8 +233,7 @@ static void put_table(FILE *out, const struct value *hotspots)
     for (size_t i = 0; i < table->column_count; i++) {
         if (!table_shows(table, i))
             continue;
-        fprintf(out, "<th scope=\"col\"%s data-key=\"",
-                table->columns[i].right ? " class=\"right\"" : "");
+        fprintf(out, "<th scope=\"col\"%s data-key=\"", column_class(&table->columns[i]));
         markup_text(out, str_from(table->columns[i].key));
         fputs("\">", out);
         markup_text(out, str_from(table->columns[i].title));

@@ -322,7 +322,16 @@ static void exporters_draw_a_profile(void **state)
     struct profile_stack stacks[] = {{0}, {0, 1}, {1, 2}};
     struct profile_total totals[] = {{.stack = 1, .count = 1, .weight = 1000000},
                                      {.stack = 2, .count = 3, .weight = 3000000}};
+    struct profile_thread threads[] = {{0}};
+    struct str groups[] = {STR("")};
+    struct image_info images[] = {{0}};
     struct profile profile = {
+        .threads = threads,
+        .thread_count = 1,
+        .thread_groups = groups,
+        .thread_group_count = 1,
+        .images = images,
+        .image_count = 1,
         .series = "cpu",
         .unit = UNIT_NS,
         .functions = functions,
@@ -349,8 +358,17 @@ static void exporters_draw_a_profile(void **state)
         assert_non_null(strstr(text, "app &quot;x&quot;"));
         assert_non_null(strstr(text, "cpu: 4.00 ms in 4 samples"));
         assert_null(strstr(text, "main<int>"));
+        rewind(capture.out);
+        const char *const trust[] = {"cpu: made", "99% complete", NULL};
+        struct export_opts opts = {.title = "other", .comments = trust};
+        assert_int_equal(rows[i]->write(&profile, &opts, capture.out, &why), 0);
+        text = capture_text(&capture);
+        assert_non_null(strstr(text, ">other<"));
+        assert_non_null(strstr(text, "cpu: made; 99% complete<"));
         if (i < 2)
             assert_non_null(strstr(text, "work\n3.00 ms, 75.00% of all, 3 samples"));
+        else
+            assert_non_null(strstr(text, ">work</td>")); /* the hotspots are in the page */
         capture_end(&capture);
     }
 }
