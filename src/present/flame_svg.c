@@ -23,6 +23,8 @@ enum {
     LABEL_COLUMNS_MIN = 3,
     SUBTITLE_LINES_MAX = 4,
     PLACE_BYTES_MAX = 256,
+    WORDS_BYTES_MAX = 8 << 20, /* of names and places; from there on they are cut to the next */
+    WORDS_SHORT_BYTES = 100,
     NARROW_PX = 2,
 };
 
@@ -35,7 +37,8 @@ struct drawing {
     const struct flame_diff *diff; /* NULL: an ordinary one */
     double diff_limit;
     double width_px;
-    unsigned frames_y; /* top of the rows */
+    unsigned frames_y;  /* top of the rows */
+    size_t words_bytes; /* names and places so far */
     FILE *out;
 };
 
@@ -152,19 +155,28 @@ static unsigned put_header(const struct drawing *d)
     return y - 12 + CONTROLS_PX;
 }
 
-static void put_place(const struct drawing *d, uint32_t node)
+/* The number of frames is bounded, and so are their words together. */
+static void put_words(struct drawing *d, struct str text, size_t bytes_max)
+{
+    if (d->words_bytes > WORDS_BYTES_MAX)
+        bytes_max = WORDS_SHORT_BYTES;
+    markup_short(d->out, text, bytes_max);
+    d->words_bytes += MIN(text.len, bytes_max);
+}
+
+static void put_place(struct drawing *d, uint32_t node)
 {
     const struct profile_function *function = flame_function(d->layout.tree, node);
     const struct image_info *image = flame_image(d->layout.tree, node);
     if (function->file.len > 0) {
         fputc('\n', d->out);
-        markup_short(d->out, function->file, PLACE_BYTES_MAX);
+        put_words(d, function->file, PLACE_BYTES_MAX);
         if (function->line > 0)
             fprintf(d->out, ":%u", function->line);
     }
     if (image && image->path.len > 0) {
         fputc('\n', d->out);
-        markup_short(d->out, image->path, PLACE_BYTES_MAX);
+        put_words(d, image->path, PLACE_BYTES_MAX);
     }
     enum flame_kind kind = flame_kind_of(d->layout.tree, node);
     if (kind != FLAME_USER && kind != FLAME_ROOT)
@@ -187,7 +199,7 @@ static double least_columns(const struct drawing *d, struct str label)
     return percent ? (double)(percent - label.data) + 3 : LABEL_COLUMNS_MIN;
 }
 
-static void put_rect(const struct drawing *d, const struct flame_rect *rect)
+static void put_rect(struct drawing *d, const struct flame_rect *rect)
 {
     const struct call_tree *tree = d->layout.tree;
     unsigned row = d->opts->icicle ? rect->depth : d->layout.levels - 1 - rect->depth;
@@ -199,7 +211,7 @@ static void put_rect(const struct drawing *d, const struct flame_rect *rect)
     struct str label = flame_label(tree, d->diff, rect->node, buffer);
     /* A border would be all that is left of a narrow one. */
     fprintf(d->out, "<g class=\"r f%u%s\"><title>", color, right - left < NARROW_PX ? " n" : "");
-    markup_text(d->out, label);
+    put_words(d, label, MARKUP_TEXT_BYTES_MAX);
     fprintf(d->out, "\n%s", flame_cost(tree, rect->node, cost, sizeof(cost)));
     if (d->diff && d->diff->before_pct[rect->node] > 0)
         fprintf(d->out, "\nbefore: %.2f%% of all", d->diff->before_pct[rect->node]);

@@ -57,10 +57,14 @@ const char *flame_note_diff(const struct flame_diff *diff, char *buffer, size_t 
         snprintf(buffer, size,
                  "Width: now. Colour and number: change of the share of the total, now minus "
                  "before, in percentage points.");
+    else if (diff->scale == 1)
+        snprintf(buffer, size,
+                 "Width: now. Colour and number: now minus before, in percent of the earlier "
+                 "total.");
     else
         snprintf(buffer, size,
-                 "Width: now. Colour and number: change in percent of the earlier total, with "
-                 "what is measured now times %.4g for the work done.",
+                 "Width: now. Colour and number: now minus before, in percent of the earlier "
+                 "total, after what is measured now is multiplied by %.4g for the work done.",
                  diff->scale);
     return buffer;
 }

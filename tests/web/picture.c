@@ -1,6 +1,6 @@
 /* Writes a picture of a tree made by hand, for readers that nobody here wrote:
  *
- *     picture TREE FORMAT        TREE: plain, hostile, diff, work, large, deep
+ *     picture TREE FORMAT        TREE: plain, hostile, diff, work, large, deep, wordy, empty
  *                                FORMAT: flame, icicle, html, or tree: what is in it, as JSON */
 #include "base/jsonw.h"
 #include "made_tree.h"
@@ -149,6 +149,19 @@ static void add_deep(struct made_tree *made)
     made_tree_add(made, at, (struct made_node){.name = "bottom", .self = 100 * MS});
 }
 
+/* Long names that are all different, with what grows most when it is escaped. */
+static void add_wordy(struct made_tree *made)
+{
+    memset(huge, '<', sizeof(huge));
+    for (size_t i = 0; i < 9999; i++)
+        made_tree_add(made, 0,
+                      (struct made_node){.name = huge + i,
+                                         .name_len = 5000 + i,
+                                         .file = "src/wordy.cc",
+                                         .line = (uint32_t)i,
+                                         .self = MS});
+}
+
 static struct value hotspots(struct arena *arena, const struct call_tree *tree)
 {
     static const struct column columns[] = {
@@ -244,6 +257,8 @@ int main(int argc, char **argv)
         add_large(&made);
     else if (strcmp(argv[1], "deep") == 0)
         add_deep(&made);
+    else if (strcmp(argv[1], "wordy") == 0)
+        add_wordy(&made);
     else if (strcmp(argv[1], "empty") != 0)
         return 2;
     if (compares)

@@ -113,7 +113,8 @@ def check_rectangles(tool):
             assert abs(frame["width"] - share * 1180) <= ROUNDING_PX, (frame, share)
             assert (frame["y"] > drawn[0]["y"]) == (form == "icicle") or i == 0, frame
             if i > 0:
-                assert frame["x"] >= parent["x"] - 1e-9, frame
+                left = parent["x"] + taken[frame["parent"]]
+                assert abs(frame["x"] - left) <= 1e-6, ("a gap or an overlap", frame)
                 assert frame["x"] + frame["width"] <= parent["x"] + parent["width"] + 1e-6, frame
                 taken[frame["parent"]] += frame["width"]
         assert all(t <= frame["width"] + 1e-6 for t, frame in zip(taken, drawn))
@@ -133,6 +134,7 @@ def check_labels(tool):
                 assert columns < 3, frame
                 continue
             labelled += 1
+            assert columns >= 3, ("too narrow for a label", frame)
             wide = sum(2 if ord(letter) >= 0x2e80 else 1 for letter in frame["label"])
             assert wide <= columns, frame
             name = frame["lines"][0]
@@ -244,6 +246,9 @@ def check_differential(tool):
     work = frames_of(picture(tool, "work", "flame"))
     change = (total - earlier) / earlier * 100
     assert work[0]["lines"][0] == f"{change:+.2f}% all", work[0]
+    work = " ".join("".join(text.itertext())
+                    for text in ET.fromstring(picture(tool, "work", "flame")).iter(f"{SVG}text"))
+    assert "now minus before, in percent of the earlier total." in work
     data = page_data(Page(picture(tool, "diff", "html").decode()))
     assert len(data["diff"]["change_pct"]) == len(data["frames"]["depth"])
     assert data["diff"]["limit_pct"] == 30 and data["diff"]["gone"] == 1
@@ -259,6 +264,12 @@ def check_size_is_bounded(tool):
     assert len(page) < 16 << 20, len(page)
     data = page_data(Page(page.decode()))
     assert len(data["frames"]["depth"]) == 100000 and data["left_out"]["frames"] == 900000
+    # 9,999 names of 5,000 "<" and more: 8 MiB of them up to 1 KB, each "<" four letters, and
+    # then 100 bytes each; in the page all share 16 MiB, each "<" six letters.
+    wordy = picture(tool, "wordy", "flame")
+    assert 8 << 20 < len(wordy) < 48 << 20, len(wordy)
+    assert len(frames_of(wordy)) == 10000
+    assert len(picture(tool, "wordy", "html")) < 48 << 20
     deep = picture(tool, "deep", "flame")
     assert b"Too narrow or beyond 1024 levels to draw: 4,978 frames" in deep
     assert max(frame["depth"] for frame in frames_of(deep)) == 1023
