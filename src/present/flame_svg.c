@@ -23,7 +23,7 @@ enum {
     LABEL_COLUMNS_MIN = 3,
     SUBTITLE_LINES_MAX = 4,
     PLACE_BYTES_MAX = 256,
-    WORDS_BYTES_MAX = 8 << 20, /* of names and places; from there on they are cut to the next */
+    WORDS_BYTES_MAX = 4 << 20, /* of names and places; from there on they are cut to the next */
     WORDS_SHORT_BYTES = 100,
     NARROW_PX = 2,
 };
