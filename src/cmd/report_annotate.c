@@ -28,6 +28,30 @@ static struct value cost_text(const struct annotation *annotation, uint64_t weig
     return value_text(arena_printf(annotation->run->arena, "%.1f%%", percent));
 }
 
+enum { TAB_COLUMNS = 8 };
+
+/* Tabs become blanks: a listing is read by its indentation. */
+static struct str tabs_expand(struct arena *arena, struct str text)
+{
+    size_t tabs = 0;
+    for (size_t i = 0; i < text.len; i++)
+        tabs += text.data[i] == '\t';
+    char *out = tabs > 0 ? arena_alloc(arena, text.len + tabs * TAB_COLUMNS) : NULL;
+    if (!out)
+        return text;
+    size_t len = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] != '\t') {
+            out[len++] = text.data[i];
+            continue;
+        }
+        do
+            out[len++] = ' ';
+        while (len % TAB_COLUMNS != 0);
+    }
+    return (struct str){out, len};
+}
+
 static const struct column source_columns[] = {
     {"file", "file", SHOW_MACHINE, false, false},
     {"cost", "self", SHOW_ALWAYS, true, false},
@@ -60,7 +84,7 @@ static void source_row(const struct annotation *annotation, struct value *table,
     row->cells[6] = tables_weight(profile, (double)cost->total_weight);
     row->cells[7] = tables_percent(profile, (double)cost->total_weight);
     row->cells[8] = value_uint(cost->self_count, UNIT_COUNT);
-    row->cells[9] = value_str(text);
+    row->cells[9] = value_str(tabs_expand(annotation->run->arena, text));
 }
 
 /* Embedded lines and costs of one file, merged: both are in the order of lines. */

@@ -133,7 +133,7 @@ static const struct column hotspot_columns[HOT_COLUMNS] = {
     [HOT_LINE] = {"line", "line", SHOW_ALWAYS, true, false},
     [HOT_IMAGE] = {"image", "image", SHOW_ALWAYS, false, false},
     [HOT_THREADS] = {"threads", "threads", SHOW_ALWAYS, false, true},
-    [HOT_CATEGORY] = {"category", "category", SHOW_ALWAYS, false, false},
+    [HOT_CATEGORY] = {"category", "category", SHOW_MACHINE, false, false},
     [HOT_EVIDENCE] = {"evidence", "evidence", SHOW_MACHINE, false, false},
 };
 
@@ -300,21 +300,26 @@ static struct value call_value(struct arena *arena, const struct profile *profil
     return value_str((struct str){text, len});
 }
 
-static const struct column tree_columns[] = {
-    {"node", "node", SHOW_MACHINE, true, false},
-    {"parent", "parent", SHOW_MACHINE, true, false},
-    {"depth", "depth", SHOW_MACHINE, true, false},
-    {"total_ms", "total", SHOW_ALWAYS, true, false},
-    {"total_pct", "total %", SHOW_ALWAYS, true, false},
-    {"self_ms", "self", SHOW_ALWAYS, true, false},
-    {"self_pct", "self %", SHOW_ALWAYS, true, false},
-    {"samples", "samples", SHOW_MACHINE, true, false},
-    {"id", "id", SHOW_ALWAYS, false, false},
-    {"call", "call", SHOW_ALWAYS, false, false},
-    {"function", "function", SHOW_MACHINE, false, false},
-    {"image", "image", SHOW_MACHINE, false, false},
-    {"inlined", "inlined", SHOW_MACHINE, false, false},
-};
+/* From the leaf, "self" is where a walk ended, which tells people nothing. */
+#define TREE_COLUMNS(self_show)                                                                    \
+    {                                                                                              \
+        {"node", "node", SHOW_MACHINE, true, false},                                               \
+            {"parent", "parent", SHOW_MACHINE, true, false},                                       \
+            {"depth", "depth", SHOW_MACHINE, true, false},                                         \
+            {"total_ms", "total", SHOW_ALWAYS, true, false},                                       \
+            {"total_pct", "total %", SHOW_ALWAYS, true, false},                                    \
+            {"self_ms", "self", self_show, true, false},                                           \
+            {"self_pct", "self %", self_show, true, false},                                        \
+            {"samples", "samples", SHOW_MACHINE, true, false},                                     \
+            {"id", "id", SHOW_ALWAYS, false, false}, {"call", "call", SHOW_ALWAYS, false, false},  \
+            {"function", "function", SHOW_MACHINE, false, false},                                  \
+            {"image", "image", SHOW_MACHINE, false, false},                                        \
+        {                                                                                          \
+            "inlined", "inlined", SHOW_MACHINE, false, false                                       \
+        }                                                                                          \
+    }
+static const struct column tree_columns[] = TREE_COLUMNS(SHOW_ALWAYS);
+static const struct column inverted_columns[] = TREE_COLUMNS(SHOW_MACHINE);
 
 static void tree_row(const struct tables *tables, const struct call_tree *tree, uint32_t id,
                      struct value *cells)
@@ -347,7 +352,8 @@ static uint32_t node_after(const struct call_tree *tree, uint32_t id)
 struct value tables_tree(const struct tables *tables, const struct call_tree *tree, double min_pct,
                          size_t *ret_left_out)
 {
-    struct value table = table_begin(tables, tree_columns, ARRAY_SIZE(tree_columns));
+    struct value table = table_begin(tables, tree->inverted ? inverted_columns : tree_columns,
+                                     ARRAY_SIZE(tree_columns));
     double least = min_pct / 100 * (double)tables->profile->weight;
     size_t shown = 0;
     uint32_t at = tree->nodes[0].first_child;
