@@ -261,7 +261,8 @@ static int load_rows(struct loader *loader, const struct unwind_image_opts *opts
 {
     struct unwind_image *image = loader->image;
     struct rows_key key = {0};
-    if (opts && opts->cache_dir && rows_key_make(loader->file, opts->debug_path, &key) &&
+    if (opts && opts->cache_dir && opts->cache_dir[0] &&
+        rows_key_make(loader->file, opts->debug_path, &key) &&
         rows_file_load(opts->cache_dir, &key, image->machine, loader->base, &image->rows,
                        &image->memory)) {
         image->cached = true;
