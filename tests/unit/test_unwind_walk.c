@@ -23,6 +23,7 @@ enum { STACK = 0x7f0000, JIT = 0x900000, IMAGE = 0x400000, RBP = 6, RSP = 7, R10
 #define UNKNOWN_OP (IMAGE + 0x50) /* an expression that nobody knows */
 #define GENERAL    (IMAGE + 0x60) /* cfa = (rsp + 8) | 8, by expression */
 #define LOOP       (IMAGE + 0x70) /* an expression that jumps for ever */
+#define RESTORER   (IMAGE + 0x80) /* what a signal handler returns to */
 static const char rows[] =
     ".text\n"
     ".macro frame rule, more=\n .cfi_startproc\n \\rule\n \\more\n .skip 16, 0x90\n"
@@ -34,7 +35,8 @@ static const char rows[] =
     "frame \".cfi_def_cfa rsp, 0\"\n"
     "frame \".cfi_escape 0x0f, 2, 0x30, 0xe0\"\n"
     "frame \".cfi_escape 0x0f, 5, 0x77, 8, 0x38, 0x21, 0x96\"\n"
-    "frame \".cfi_escape 0x0f, 5, 0x77, 8, 0x2f, 0xfd, 0xff\"\n";
+    "frame \".cfi_escape 0x0f, 5, 0x77, 8, 0x2f, 0xfd, 0xff\"\n"
+    "mov $15, %rax\n syscall\n .skip 64, 0xcc\n";
 
 struct fake {
     struct unwind_image *image;
@@ -230,6 +232,65 @@ static void code_without_a_file_goes_by_frame_pointer_and_back_into_rows(void **
     assert_int_equal(fake.result.last_sp, STACK + 201 * 8);
 }
 
+static void a_signal_frame_leads_to_the_interrupted_stack_if_it_is_in_the_slice(void **state)
+{
+    (void)state;
+    fake_start(PLAIN, 64);
+    fake.stack[1] = RESTORER;            /* the frame lies behind it: ucontext at word 2 */
+    fake.stack[2 + 15] = STACK + 30 * 8; /* rbp at 120 */
+    fake.stack[2 + 20] = STACK + 28 * 8; /* rsp at 160 */
+    fake.stack[2 + 21] = BY_RBP;         /* rip: its first instruction, looked up as it is */
+    fake.stack[31] = ROOT + 1;
+    assert_walk(4, UNWIND_ROOT);
+    assert_int_equal(fake.frames[1].pc, RESTORER);
+    assert_int_equal(fake.frames[2].pc, BY_RBP);
+    assert_int_equal(fake.frames[2].how, UNWIND_BY_SIGNAL);
+    assert_int_equal(fake.frames[3].pc, ROOT);
+    /* The signal came from another stack: what is known is kept, and no slice would help. */
+    const uint64_t elsewhere[] = {STACK - (1 << 20), STACK + (1 << 20), UINT64_C(1) << 46};
+    for (size_t i = 0; i < ARRAY_SIZE(elsewhere); i++) {
+        fake.stack[2 + 15] = elsewhere[i] + 64;
+        fake.stack[2 + 20] = elsewhere[i];
+        assert_walk(3, UNWIND_UNREADABLE);
+        assert_int_equal(fake.frames[2].pc, BY_RBP);
+    }
+    /* The same stack, but the slice ends inside of the signal's frame. */
+    fake.slice.len = 22 * 8;
+    assert_walk(2, UNWIND_TRUNCATED);
+}
+
+static void a_leaf_without_row_or_frame_is_walked_if_it_all_fits(void **state)
+{
+    (void)state;
+    fake_start(IMAGE + 0x800, 64);
+    fake.registers.reg[RBP] = STACK + 30 * 8; /* the caller's frame */
+    fake.stack[0] = BY_RBP + 1;
+    fake.stack[31] = ROOT + 1;
+    assert_walk(3, UNWIND_ROOT);
+    assert_int_equal(fake.frames[1].pc, BY_RBP);
+    assert_int_equal(fake.frames[1].how, UNWIND_BY_FRAME_POINTER);
+    assert_int_equal(fake.result.by_frame_pointer, 1);
+    /* Several frames that fit are enough where the root has no row either. */
+    fake.stack[0] = PLAIN + 1;
+    fake.stack[2] = PLAIN + 1;
+    fake.stack[4] = IMAGE + 0x900;
+    fake.registers.reg[RBP] = 0x77;
+    assert_walk(4, UNWIND_NO_ROW);
+    assert_int_equal(fake.frames[3].pc, IMAGE + 0x8ff);
+    fake.registers.reg[RBP] = STACK + 30 * 8;
+    /* The same word as a left-over: what is above does not fit, so the frame pointer is taken. */
+    fake.stack[0] = PLAIN + 1;
+    fake.stack[2] = 0x77;
+    assert_walk(2, UNWIND_ROOT);
+    assert_int_equal(fake.frames[1].pc, ROOT);
+    fake.registers.reg[RBP] = 0x77;
+    assert_walk(1, UNWIND_NO_ROW);
+    /* Code without a file has frame pointers or nothing. */
+    fake_start(JIT, 64);
+    fake.stack[0] = ROOT + 1;
+    assert_walk(1, UNWIND_NO_ROW);
+}
+
 static void a_stack_without_end_is_cut(void **state)
 {
     (void)state;
@@ -388,6 +449,8 @@ int main(void)
         cmocka_unit_test(a_register_that_was_lost_ends_the_walk_only_when_needed),
         cmocka_unit_test(expressions_are_followed_within_bounds),
         cmocka_unit_test(code_without_a_file_goes_by_frame_pointer_and_back_into_rows),
+        cmocka_unit_test(a_signal_frame_leads_to_the_interrupted_stack_if_it_is_in_the_slice),
+        cmocka_unit_test(a_leaf_without_row_or_frame_is_walked_if_it_all_fits),
         cmocka_unit_test(a_stack_without_end_is_cut),
         cmocka_unit_test(a_sample_without_a_stack_keeps_its_leaf),
         cmocka_unit_test(random_stacks_are_survived),
