@@ -128,10 +128,12 @@ static int line_add(struct folded *folded, struct str line)
     struct import *import = &folded->import;
     uint64_t weight;
     line = str_trim(line);
-    if (line.len == 0 || line.data[0] == '#')
+    if (line.len == 0)
         return 0;
     if (!take_count(&line, &weight) || line.len == 0) {
-        import_skip(import, "no_count");
+        /* Some writers begin with a comment; but a function may be called "#" too. */
+        if (line.data[0] != '#')
+            import_skip(import, "no_count");
         return 0;
     }
     if (weight == 0) {

@@ -1,11 +1,11 @@
 /* callgrind's format, for callgrind_annotate and kcachegrind.
  *
  * Self costs stand at their lines; calls carry the inclusive cost on the line after
- * `calls=`. Readers add up a function's inclusive cost as its own plus that of its calls, so
- * a sample is given to the calls of a function once at most: under recursion only the
- * outermost, and none where the function is also the innermost. What they show is then our
- * own total. How often a function was called is not known from samples: the count of a call
- * is its number of samples. */
+ * `calls=`. callgrind_annotate takes what comes in through calls as a function's inclusive
+ * cost, KCachegrind its own cost plus what goes out: both are right only if a sample passes
+ * through each function once. So under recursion a function counts where it stands innermost,
+ * and the call to it comes from the nearest other function above. How often a function was
+ * called is not known from samples: the count of a call is its number of samples. */
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -31,7 +31,7 @@ struct callgrind {
     struct map_u64 cost_ids;             /* of a key below */
     uint32_t *line_ids;                  /* place to the first place of the same file and line */
     uint64_t *seen;                      /* function: the last total it was met in, plus one */
-    uint32_t *chain;                     /* nodes of one stack, outermost first */
+    uint32_t *chain;                     /* places of one stack, innermost first */
     bool *object_known, *function_known; /* named before */
     struct intern files;
 };
@@ -94,15 +94,16 @@ static int add_total(struct callgrind *grind, size_t index)
         grind->chain[depth++] = grind->nodes.nodes[at].place;
     if (depth == 0)
         return 0;
-    uint32_t leaf = profile->places[grind->chain[0]].function;
     int r = add(grind, grind->chain[0], false, 0, total);
-    grind->seen[leaf] = index + 1;
-    for (size_t i = depth; i-- > 1 && r == 0;) {
+    uint32_t callee = profile->places[grind->chain[0]].function;
+    grind->seen[callee] = index + 1;
+    for (size_t i = 1; i < depth && r == 0; i++) {
         uint32_t caller = profile->places[grind->chain[i]].function;
         if (grind->seen[caller] == index + 1)
             continue;
         grind->seen[caller] = index + 1;
-        r = add(grind, grind->chain[i], true, profile->places[grind->chain[i - 1]].function, total);
+        r = add(grind, grind->chain[i], true, callee, total);
+        callee = caller;
     }
     return r;
 }
