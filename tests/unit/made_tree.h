@@ -113,7 +113,7 @@ static inline struct call_tree made_tree_finish(struct made_tree *made)
             nodes[nodes[i].parent].total_count += nodes[i].total_count;
         }
     }
-    uint32_t *order = malloc(count * sizeof(*order));
+    uint32_t *order = calloc(count + 1, sizeof(*order));
     if (!order)
         abort();
     for (size_t i = 0; i < count; i++)

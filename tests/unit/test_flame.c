@@ -373,6 +373,32 @@ static void exporters_draw_a_profile(void **state)
     }
 }
 
+static void a_page_shows_figures_of_trust_and_says_when_a_table_is_empty(void **state)
+{
+    (void)state;
+    AUTO(made_tree_deinit) struct made_tree made;
+    made_tree_init(&made);
+    add(&made, 0, "a", 5);
+    struct call_tree tree = made_tree_finish(&made);
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value honesty = value_map(&arena);
+    value_put(&honesty, "samples", "samples", value_uint(1234, UNIT_COUNT));
+    value_put(&honesty, "lost", "lost <b>", value_na("the ring has no counter"));
+    static const struct column columns[] = {{"function", "function", SHOW_ALWAYS, false, true}};
+    struct value table = value_table(&arena, columns, 1);
+    struct capture capture;
+    struct why why = {0};
+    capture_begin(&capture);
+    struct html_opts opts = {.title = "t", .honesty = &honesty, .hotspots = &table, .tree = &tree};
+    assert_int_equal(html_write(&opts, capture.out, &why), 0);
+    const char *text = capture_text(&capture);
+    assert_non_null(strstr(text, "<dt>samples</dt><dd>1,234</dd>"));
+    assert_non_null(strstr(text, "<dt>lost &lt;b&gt;</dt><dd>n/a: the ring has no counter</dd>"));
+    assert_non_null(strstr(text, "<p class=\"dim\">none</p>"));
+    assert_null(strstr(text, "<table"));
+    capture_end(&capture);
+}
+
 static void a_full_disk_is_an_error(void **state)
 {
     (void)state;
@@ -405,6 +431,7 @@ int main(void)
         cmocka_unit_test(labels_begin_with_the_change_and_stay_bounded),
         cmocka_unit_test(costs_say_time_share_and_samples),
         cmocka_unit_test(exporters_draw_a_profile),
+        cmocka_unit_test(a_page_shows_figures_of_trust_and_says_when_a_table_is_empty),
         cmocka_unit_test(a_full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

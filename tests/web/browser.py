@@ -17,6 +17,15 @@ def find():
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+def starts():
+    """What is called chromium may be a stub, or a package that only runs in a session."""
+    try:
+        with Browser():
+            return True
+    except RuntimeError:
+        return False
+
+
 class Browser:
     """One headless browser with one page. Use as a context manager."""
 
@@ -43,6 +52,13 @@ class Browser:
         self.number = 0
         self.session = None
         self.events = []
+        try:
+            self.attach(width, height, dark)
+        except Exception:
+            self.__exit__()
+            raise
+
+    def attach(self, width, height, dark):
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -78,8 +94,11 @@ class Browser:
         if self.session:
             command["sessionId"] = self.session
         data = json.dumps(command).encode() + b"\0"
-        while data:
-            data = data[os.write(self.to, data):]
+        try:
+            while data:
+                data = data[os.write(self.to, data):]
+        except BrokenPipeError:
+            raise RuntimeError("the browser ended") from None
         deadline = time.time() + DEADLINE_S
         while True:
             answer = self.message(deadline)

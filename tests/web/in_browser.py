@@ -139,6 +139,9 @@ def main():
     if not browser.find():
         print("SKIP: no chromium here; the same promises are tested under node")
         return SKIP
+    if not browser.starts():
+        print("SKIP: chromium does not start here; the same promises are tested under node")
+        return SKIP
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write(sys.argv[1], folder)
