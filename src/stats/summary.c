@@ -14,6 +14,17 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void sort_in_place(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare);
+}
+
+double median_in_place(double *values, size_t count)
+{
+    sort_in_place(values, count);
+    return percentile_sorted(values, count, 0.5);
+}
+
 static double *sorted_copy(const double *values, size_t count)
 {
     double *copy = malloc(count * sizeof(*copy));
@@ -72,8 +83,7 @@ int median_interval_ranks(size_t count, size_t *ret_low, size_t *ret_high)
 static double median_of(const double *values, size_t count, double *scratch)
 {
     memcpy(scratch, values, count * sizeof(*scratch));
-    qsort(scratch, count, sizeof(*scratch), compare);
-    return percentile_sorted(scratch, count, 0.5);
+    return median_in_place(scratch, count);
 }
 
 static double drift_percent(const double *values, size_t count, double *scratch)

@@ -42,6 +42,11 @@ struct summary {
 
 MUST_USE int summary_make(const double *values, size_t count, struct summary *ret);
 
+/* Ascending. */
+void sort_in_place(double *values, size_t count);
+/* Sorts them; count >= 1. */
+double median_in_place(double *values, size_t count);
+
 /* `sorted` ascending, count >= 1, 0 <= share <= 1. */
 double percentile_sorted(const double *sorted, size_t count, double share);
 
