@@ -292,7 +292,7 @@ static int scale_all(const struct scale_opts *opts, const struct cmd_call *call,
     r = plan_commands(plan, why);
     if (r < 0)
         return r;
-    struct host host = {0};
+    struct host host = {.root = "", .arena = scale->arena};
     scale->fingerprint = fingerprint_read(
         &(struct fingerprint_input){.host = &host, .binary_na = "not read by scale", .folder = "."});
     interrupt_watch();
