@@ -10,6 +10,7 @@
 #include "cmd/run_report.h"
 #include "host/checks.h"
 #include "host/fingerprint.h"
+#include "target/command.h"
 #include "target/interrupt.h"
 #include "target/program.h"
 

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "present/renderers.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -146,35 +145,4 @@ int scenario_artifact(const char *folder, const struct scenario *scenario, struc
     int r = artifact_write(folder, "scenario.toml", text, len, why);
     free(text);
     return r;
-}
-
-static bool is_plain(const char *word)
-{
-    if (!*word)
-        return false;
-    for (const char *p = word; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("_-./=:,+@%", *p))
-            return false;
-    return true;
-}
-
-const char *command_quote(struct arena *arena, char *const *argv)
-{
-    const char *all = "";
-    for (size_t i = 0; argv[i]; i++) {
-        const char *word = argv[i];
-        if (!is_plain(word)) {
-            const char *quoted = "'";
-            struct str rest = str_from(word);
-            while (rest.len > 0) {
-                struct str part = str_cut(&rest, '\'');
-                bool more = part.data + part.len < word + strlen(word);
-                quoted = arena_printf(arena, "%s%.*s%s", quoted, STR_FMT(part),
-                                      more ? "'\\''" : "");
-            }
-            word = arena_printf(arena, "%s'", quoted);
-        }
-        all = arena_printf(arena, "%s%s%s", all, i ? " " : "", word);
-    }
-    return all;
 }

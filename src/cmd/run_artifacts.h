@@ -27,6 +27,3 @@ struct scenario {
 };
 MUST_USE int scenario_artifact(const char *folder, const struct scenario *scenario,
                                struct why *why);
-
-/* argv as a shell would take it. */
-const char *command_quote(struct arena *arena, char *const *argv);

@@ -67,3 +67,6 @@ struct bench_result {
     VEC(struct bench_run) runs;
     const char *missing[BENCH_METRICS]; /* "n/a: reason"; NULL when measured */
 };
+
+/* Frees the runs; texts are the arena's of whoever made it. A zeroed result is fine. */
+void bench_result_deinit(struct bench_result *result);

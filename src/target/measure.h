@@ -22,3 +22,9 @@ struct measure_opts {
  * measured is NaN; `missing` (BENCH_METRICS entries, kept between runs) gets the reason. */
 MUST_USE int measure_run(const struct measure_opts *opts, struct bench_run *ret,
                          const char *missing[BENCH_METRICS], struct why *why);
+
+/* The same for whoever wants to know more: the signal that interrupted it, the end of
+ * what it said on stderr, its output's end. */
+MUST_USE int measure_run_full(const struct measure_opts *opts, struct bench_run *ret,
+                              struct spawn_result *ret_result, const char *missing[BENCH_METRICS],
+                              struct why *why);

@@ -25,17 +25,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE };
+enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE, SPAWN_FILE };
 
-enum { SPAWN_TAIL_BYTES = 2048 };
+enum { SPAWN_TAIL_BYTES = 2048, SPAWN_ENVIRONMENT_MAX = 65536 };
 
 struct spawn_opts {
     char *const *argv;       /* ends with NULL; argv[0] as typed */
     const char *path;        /* from program_find() */
-    enum spawn_stream input; /* SPAWN_NULL or SPAWN_INHERIT */
+    enum spawn_stream input; /* not SPAWN_CAPTURE */
     enum spawn_stream output;
     enum spawn_stream error;
-    uint64_t timeout_ns; /* 0: none. SIGTERM then, and SIGKILL a second later */
+    const char *input_path;   /* for SPAWN_FILE */
+    const char *output_path;  /* the same; made or emptied before each run */
+    size_t environment_bytes; /* of one more variable, WHYSLOW_PADDING; 0: none */
+    uint64_t timeout_ns;      /* 0: none. SIGTERM then, and SIGKILL a second later */
     bool foreground;
     bool hold;  /* do not exec before spawn_release(): collectors are set up in between */
     bool plain; /* do without the embedded helper; for tests of that path */

@@ -57,12 +57,16 @@ static int make_pipe(int *ret_read, int *ret_write)
     return *ret_read < 0 || *ret_write < 0 ? -EMFILE : 0;
 }
 
-static int open_stream(enum spawn_stream kind, int fd, int *ret_target, int *ret_ours)
+static int open_stream(enum spawn_stream kind, const char *path, int fd, int *ret_target,
+                       int *ret_ours)
 {
     if (kind == SPAWN_INHERIT)
         return 0; /* as it is, also when it is closed */
-    if (kind == SPAWN_NULL) {
-        *ret_target = lift(open("/dev/null", (fd == 0 ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
+    if (kind == SPAWN_NULL || kind == SPAWN_FILE) {
+        int flags = fd == 0              ? O_RDONLY
+                    : kind == SPAWN_NULL ? O_WRONLY
+                                         : O_WRONLY | O_CREAT | O_TRUNC;
+        *ret_target = lift(open(kind == SPAWN_NULL ? "/dev/null" : path, flags | O_CLOEXEC, 0666));
         return *ret_target < 0 ? -errno : 0;
     }
     int r = make_pipe(ret_ours, ret_target);
@@ -75,11 +79,17 @@ static int open_ends(const struct spawn_opts *opts, struct spawn *spawn, struct 
                      struct why *why)
 {
     int none = -1;
-    int r = open_stream(opts->input, 0, &ends->stdio[0], &none);
+    int r = open_stream(opts->input, opts->input_path, 0, &ends->stdio[0], &none);
+    if (r < 0 && opts->input == SPAWN_FILE)
+        return why_errno(why, -r, "give a file that can be read: --input FILE",
+                         "cannot open the input '%s'", opts->input_path);
     if (r == 0)
-        r = open_stream(opts->output, 1, &ends->stdio[1], &spawn->output.fd);
+        r = open_stream(opts->output, opts->output_path, 1, &ends->stdio[1], &spawn->output.fd);
+    if (r < 0 && opts->output == SPAWN_FILE)
+        return why_errno(why, -r, "give a file that can be written: --output FILE",
+                         "cannot open the output '%s'", opts->output_path);
     if (r == 0)
-        r = open_stream(opts->error, 2, &ends->stdio[2], &spawn->error.fd);
+        r = open_stream(opts->error, NULL, 2, &ends->stdio[2], &spawn->error.fd);
     if (r == 0)
         r = make_pipe(&spawn->event_fd, &ends->event);
     if (r == 0)
@@ -110,6 +120,26 @@ static int helper_open(void)
     return fd;
 }
 
+/* Our environment and one more variable of `bytes` bytes, so that the target's stack starts
+ * elsewhere. One block, to be freed by the caller; NULL when out of memory. */
+static char **environment_make(size_t bytes)
+{
+    static const char name[] = "WHYSLOW_PADDING=";
+    bytes = MIN(bytes, (size_t)SPAWN_ENVIRONMENT_MAX);
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **env = calloc(1, (count + 2) * sizeof(*env) + sizeof(name) + bytes);
+    if (!env)
+        return NULL;
+    char *padding = (char *)(env + count + 2);
+    memcpy(env, environ, count * sizeof(*env));
+    memcpy(padding, name, sizeof(name));
+    memset(padding + sizeof(name) - 1, 'x', bytes);
+    env[count] = padding;
+    return env;
+}
+
 static int helper_spawn(const struct launcher_opts *launcher, const struct ends *ends, int helper,
                         char *const *argv, pid_t *ret_pid)
 {
@@ -130,7 +160,7 @@ static int helper_spawn(const struct launcher_opts *launcher, const struct ends 
         if (kept[i] >= 0)
             r = posix_spawn_file_actions_adddup2(&actions, kept[i], kept[i]);
     if (r == 0)
-        r = posix_spawn(ret_pid, path, &actions, NULL, argv, environ);
+        r = posix_spawn(ret_pid, path, &actions, NULL, argv, launcher->env);
     posix_spawn_file_actions_destroy(&actions);
     return -r;
 }
@@ -207,6 +237,9 @@ int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why 
     int r = open_ends(opts, spawn, &ends, why);
     if (r < 0)
         return r;
+    char **env = opts->environment_bytes ? environment_make(opts->environment_bytes) : environ;
+    if (!env)
+        return why_nomem(why);
     /* Blocked until the launcher blocks them itself: a Ctrl-C in between must not kill it. */
     sigset_t all, old;
     sigfillset(&all);
@@ -219,12 +252,14 @@ int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why 
         .signal_mask = mask_as_u64(&old),
         .path = opts->path,
         .argv = opts->argv,
-        .env = environ,
+        .env = env,
     };
     r = opts->plain ? -ENOSYS : start_helper(&launcher, &ends, &spawn->launcher);
     if (r < 0 && helper_is_refused(-r))
         r = start_fork(&launcher, &ends, spawn);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (env != environ)
+        free(env);
     if (r < 0)
         return why_errno(why, -r,
                          r == -E2BIG ? "give fewer or shorter arguments"
