@@ -1,6 +1,8 @@
 /* Order statistics of runs. Pure functions over doubles. */
 #include "stats/summary.h"
 
+#include "stats/random.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -149,15 +151,6 @@ int summary_make(const double *values, size_t count, struct summary *ret)
     free(scratch);
     *ret = s;
     return 0;
-}
-
-/* splitmix64: small, good enough to draw indexes, and the same everywhere. */
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
 }
 
 int median_bootstrap(const double *values, size_t count, uint64_t seed, double *ret_low,
