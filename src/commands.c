@@ -6,7 +6,8 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
-    ROW(scale)                                                                                       \
+    ROW(history)                                                                                   \
+    ROW(scale)                                                                                     \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \

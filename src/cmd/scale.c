@@ -126,8 +126,7 @@ struct plan {
 static int plan_commands(struct plan *plan, struct why *why)
 {
     struct scale *scale = plan->scale;
-    if (!strstr(scale->command, "{n}") &&
-        !(plan->opts->input && strstr(plan->opts->input, "{n}")))
+    if (!strstr(scale->command, "{n}") && !(plan->opts->input && strstr(plan->opts->input, "{n}")))
         return why_set(why, WHY_USAGE, EINVAL,
                        "such as: whyslow scale 'sort --parallel={n} data.txt'",
                        "the command has no {n}, so every step would be the same");
@@ -162,9 +161,8 @@ static int run_step(struct plan *plan, size_t index, bool counted, struct why *w
     struct measure_opts opts = {
         .argv = line->argv,
         .path = line->path,
-        .input = plan->opts->input
-                     ? substitute(plan->scale->arena, plan->opts->input, step->units)
-                     : NULL,
+        .input = plan->opts->input ? substitute(plan->scale->arena, plan->opts->input, step->units)
+                                   : NULL,
         .timeout_ns = plan->opts->timeout_ns,
     };
     struct bench_run run = {0};
@@ -293,8 +291,8 @@ static int scale_all(const struct scale_opts *opts, const struct cmd_call *call,
     if (r < 0)
         return r;
     struct host host = {.root = "", .arena = scale->arena};
-    scale->fingerprint = fingerprint_read(
-        &(struct fingerprint_input){.host = &host, .binary_na = "not read by scale", .folder = "."});
+    scale->fingerprint = fingerprint_read(&(struct fingerprint_input){
+        .host = &host, .binary_na = "not read by scale", .folder = "."});
     interrupt_watch();
     r = run_rounds(plan, why);
     interrupt_unwatch();

@@ -26,10 +26,9 @@ int scale_fit(struct scale *scale, struct why *why)
                            "the step of %g units has no run that could be measured", step->units);
         steps[i] = (struct growth_step){step->units, step->costs.data, step->costs.len};
     }
-    int r = scale->threads
-                ? scalability_fit(steps, scale->count, scale->work_per_thread, SEED,
-                                  &scale->scalability)
-                : growth_fit(steps, scale->count, SEED, scale->laws);
+    int r = scale->threads ? scalability_fit(steps, scale->count, scale->work_per_thread, SEED,
+                                             &scale->scalability)
+                           : growth_fit(steps, scale->count, SEED, scale->laws);
     if (r == -ENOMEM)
         return why_nomem(why);
     if (r == -ERANGE)
@@ -157,15 +156,17 @@ static const char *scalability_words(const struct scale *scale)
     if (fit->rate == 0)
         return "no law of scalability fits: the time does not fall with threads at all";
     const char *peak = fit->has_peak
-                           ? arena_printf(arena, "; it is fastest at about %.0f threads and slower "
-                                                 "beyond",
+                           ? arena_printf(arena,
+                                          "; it is fastest at about %.0f threads and slower "
+                                          "beyond",
                                           fmax(1, round(fit->peak)))
                            : "";
     double limit = fit->contention > 0 ? 1 / fit->contention : INFINITY;
     if (fit->contention < 0.005)
         return arena_printf(arena, "nearly every thread counts in full%s", peak);
-    return arena_printf(arena, "%.1f%% of the work is done one thread at a time, so no number of "
-                               "threads makes it more than %.1f times as fast%s",
+    return arena_printf(arena,
+                        "%.1f%% of the work is done one thread at a time, so no number of "
+                        "threads makes it more than %.1f times as fast%s",
                         fit->contention * 100, limit, peak);
 }
 
@@ -230,8 +231,7 @@ struct value scale_value(const struct scale *scale)
     } else {
         value_put(&root, "verdict", NULL, scale->fit_na ? none : value_text(growth_words(scale)));
         value_put_machine(&root, "law",
-                          scale->fit_na ? none
-                                        : value_text(growth_law_name(scale->laws[0].law)));
+                          scale->fit_na ? none : value_text(growth_law_name(scale->laws[0].law)));
         value_put(&root, "laws", "laws", scale->fit_na ? none : laws_value(scale));
     }
     value_put(&root, "steps", "steps", steps_value(scale));

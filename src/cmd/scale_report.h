@@ -20,7 +20,7 @@ struct scale {
     struct arena *arena;
     const char *command; /* with {n} */
     enum bench_metric metric;
-    bool threads;        /* the universal scalability law instead of a growth law */
+    bool threads; /* the universal scalability law instead of a growth law */
     bool work_per_thread;
     struct scale_step steps[SCALE_STEPS_MAX];
     size_t count;

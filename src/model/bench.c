@@ -39,3 +39,8 @@ void bench_result_deinit(struct bench_result *result)
 {
     VEC_FREE(&result->runs);
 }
+
+const char *bench_machine(struct arena *arena, const char *cpu_model, uint64_t threads)
+{
+    return arena_printf(arena, "%s, %llu threads", cpu_model, (unsigned long long)threads);
+}

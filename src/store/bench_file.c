@@ -258,6 +258,28 @@ static const json_t *identify(const struct place *place, const json_t *json,
     return NULL;
 }
 
+/* A text of the fingerprint; empty when it is not there or was not measured. */
+static const char *fact(struct arena *arena, const json_t *fingerprint, const char *group,
+                        const char *key)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(fingerprint, group), key));
+    return text && strncmp(text, "n/a:", 4) != 0 ? arena_dup(arena, text) : "";
+}
+
+static struct bench_origin origin_read(struct arena *arena, const json_t *fingerprint)
+{
+    const json_t *threads = json_object_get(json_object_get(fingerprint, "cpu"), "threads");
+    const char *model = fact(arena, fingerprint, "cpu", "model");
+    return (struct bench_origin){
+        .time = fact(arena, fingerprint, "run", "time"),
+        .revision = fact(arena, fingerprint, "run", "git_revision"),
+        .branch = fact(arena, fingerprint, "run", "git_branch"),
+        .machine = *model && json_is_integer(threads)
+                       ? bench_machine(arena, model, (uint64_t)json_integer_value(threads))
+                       : "",
+    };
+}
+
 int bench_file_read(struct arena *arena, const char *path, struct bench_file *ret, struct why *why)
 {
     AUTO(json_release) json_t *json = NULL;
@@ -273,7 +295,9 @@ int bench_file_read(struct arena *arena, const char *path, struct bench_file *re
         bench_file_deinit(&file);
         return r;
     }
-    file.has_fingerprint = json_is_object(json_object_get(json, "fingerprint"));
+    const json_t *fingerprint = json_object_get(json, "fingerprint");
+    file.has_fingerprint = json_is_object(fingerprint);
+    file.origin = origin_read(arena, fingerprint);
     *ret = file;
     return 0;
 }

@@ -21,9 +21,10 @@ enum {
 };
 
 struct bench_file {
-    const char *path;     /* as given */
-    bool hyperfine;       /* wall time a run and nothing else, and no fingerprint */
-    bool has_fingerprint; /* fingerprint_diff() takes the file as it is */
+    const char *path;           /* as given */
+    bool hyperfine;             /* wall time a run and nothing else, and no fingerprint */
+    bool has_fingerprint;       /* fingerprint_diff() takes the file as it is */
+    struct bench_origin origin; /* from the fingerprint; empty texts where it does not say */
     VEC(struct bench_result) results;
 };
 
