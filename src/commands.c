@@ -6,6 +6,7 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
+    ROW(compare)                                                                                   \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
