@@ -7,6 +7,7 @@
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
     ROW(compare)                                                                                   \
+    ROW(gate)                                                                                      \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
