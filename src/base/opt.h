@@ -42,6 +42,7 @@ struct opt {
     const char *fallback; /* default as text; NULL for zero */
     const char *choices;  /* for OPT_CHOICE */
     bool hidden;          /* for tests: parsed, but in no help */
+    unsigned words;       /* for OPT_LIST: values taken each time; 0 means one */
 };
 
 enum { OPT_LIST_MAX = 64 };
