@@ -10,6 +10,7 @@
 #include "target/measure.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +63,6 @@ static struct measure_opts measure_opts_make(const struct ab_opts *opts,
         .input = opts->input,
         .output = opts->output,
         .timeout_ns = opts->timeout_ns,
-        .counters = true,
         .environment_bytes = padding,
     };
 }
@@ -90,8 +90,9 @@ struct shot {
     const struct ab_opts *opts;
     const struct command_line *line;
     const char *output; /* NULL: as the options say */
+    bool counters;
     size_t padding;
-    const char **missing;
+    const char *missing[BENCH_METRICS];
     struct bench_run run;
     struct spawn_result result;
     struct why why;
@@ -104,6 +105,7 @@ static void *shot_take(void *argument)
     struct measure_opts measure = measure_opts_make(shot->opts, shot->line, shot->padding);
     if (shot->output)
         measure.output = shot->output;
+    measure.counters = shot->counters;
     shot->error = measure_run_full(&measure, &shot->run, &shot->result, shot->missing, &shot->why);
     return NULL;
 }
@@ -112,8 +114,7 @@ static int prepare(const struct ab_opts *opts, struct ab *ab, struct why *why)
 {
     if (!opts->prepare.argv)
         return 0;
-    const char *missing[BENCH_METRICS];
-    struct shot shot = {.opts = opts, .line = &opts->prepare, .output = "pipe", .missing = missing};
+    struct shot shot = {.opts = opts, .line = &opts->prepare, .output = "pipe"};
     shot_take(&shot);
     if (shot.error < 0) {
         *why = shot.why;
@@ -144,6 +145,25 @@ static int shot_judge(struct shot *shot, int side, const char *kind, size_t numb
     return 0;
 }
 
+static struct shot shot_make(const struct ab_opts *opts, const struct ab *ab, int side,
+                             size_t padding)
+{
+    return (struct shot){
+        .opts = opts, .line = &opts->sides[side], .counters = !ab->uncounted, .padding = padding};
+}
+
+/* The first reason why a figure is missing is the true one: "not asked for" comes later, when it
+ * was found that there is nothing to ask. */
+static void missing_keep(struct ab *ab, int side, const struct shot *shot)
+{
+    for (int i = 0; i < BENCH_METRICS; i++)
+        if (isnan(shot->run.value[i]) && !ab->results[side].missing[i])
+            ab->results[side].missing[i] = shot->missing[i];
+    if (shot->counters && isnan(shot->run.value[BENCH_CYCLES]) &&
+        isnan(shot->run.value[BENCH_INSTRUCTIONS]))
+        ab->uncounted = true;
+}
+
 int ab_begin(const struct ab_opts *opts, struct ab *ab, struct why *why)
 {
     uint64_t start_ns = clock_mono_ns();
@@ -158,14 +178,14 @@ int ab_begin(const struct ab_opts *opts, struct ab *ab, struct why *why)
             if (r < 0 || ab->end != AB_GOING)
                 return r;
             /* The one run whose output is looked at: a pipe in every run would cost time. */
-            struct shot shot = {.opts = opts, .line = &opts->sides[side]};
-            shot.missing = ab->results[side].missing;
+            struct shot shot = shot_make(opts, ab, side, 0);
             if (strcmp(opts->output, "null") == 0)
                 shot.output = "pipe";
             shot_take(&shot);
             r = shot_judge(&shot, side, "warm-up run", i + 1, ab, why);
-            if (r < 0)
+            if (r < 0 || ab->end != AB_GOING)
                 return r;
+            missing_keep(ab, side, &shot);
             ab->output_known[side] = shot.run.output_known;
             memcpy(ab->output[side], shot.run.output_sha256, sizeof(ab->output[side]));
         }
@@ -194,10 +214,7 @@ static int block_make(const struct ab_opts *opts, struct ab *ab, struct why *why
     size_t number = ab->results[1].runs.len + 1;
     struct shot shots[AB_SIDES];
     for (int side = 0; side < AB_SIDES; side++)
-        shots[side] = (struct shot){.opts = opts,
-                                    .line = &opts->sides[side],
-                                    .padding = padding,
-                                    .missing = ab->results[side].missing};
+        shots[side] = shot_make(opts, ab, side, padding);
     for (int i = 0; i < AB_SIDES; i++) {
         int side = i == 0 ? first : !first;
         if (opts->alone && side == 0)
@@ -220,6 +237,7 @@ static int block_make(const struct ab_opts *opts, struct ab *ab, struct why *why
             return r;
     }
     for (int side = opts->alone ? 1 : 0; side < AB_SIDES; side++) {
+        missing_keep(ab, side, &shots[side]);
         ab->failed[side] += shots[side].run.failed;
         if (VEC_PUSH(&ab->results[side].runs, shots[side].run) < 0)
             return why_nomem(why);

@@ -7,6 +7,10 @@
  * often. The size of the environment, which moves the stack and with it the speed of some
  * programs by percents, is drawn anew for every block and is the same for both sides.
  *
+ * Every run has a launcher of its own: one that stays with a side from run to run would have its
+ * own place in memory and on the CPUs, which is a lasting difference between the sides that no
+ * random order takes away (seen: A/A of /bin/true in a duet, 4% apart).
+ *
  * Runs of a block have the same index in both results: a block that is not whole is not kept. */
 #pragma once
 
@@ -82,6 +86,7 @@ enum ab_end { AB_GOING, AB_INTERRUPTED, AB_FAILED };
 
 struct ab {
     struct bench_result results[AB_SIDES];
+    bool uncounted; /* there are no PMU counters to open: saves the attempt */
     uint64_t random;
     uint32_t warmups;
     uint64_t elapsed_ns;

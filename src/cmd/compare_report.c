@@ -226,9 +226,10 @@ struct value compare_report_make(struct compare_facts *facts)
                       facts->ab ? value_uint(facts->seed, UNIT_NONE) : value_na("nothing was run"));
     if (line->ratio.has_interval) {
         const double marks[] = {1 / (1 + question->margin), 1 + question->margin};
-        value_put(&root, "picture",
-                  arena_printf(arena, "%s of B against A; the margin is ':'", question->spec.label),
-                  interval_picture(arena, &line->ratio, marks, 2));
+        value_put_for(
+            &root, SHOW_TERMINAL, "picture",
+            arena_printf(arena, "%s of B against A; the margin is ':'", question->spec.label),
+            interval_picture(arena, &line->ratio, marks, 2));
     }
     value_put(&root, "per_metric", "What a run costs", metrics_table(arena, facts->answer));
     struct value missing = metrics_missing(arena, facts->answer);

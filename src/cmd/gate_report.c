@@ -272,8 +272,8 @@ struct value gate_report_make(const struct gate *gate)
     value_put(&root, "benchmarks", "Benchmarks", table_make(gate));
     struct value pictures = pictures_make(gate);
     if (pictures.items && pictures.items->len > 0)
-        value_put(&root, "picture", "Candidate (B) against baseline (A); the threshold is ':'",
-                  pictures);
+        value_put_for(&root, SHOW_TERMINAL, "picture",
+                      "Candidate (B) against baseline (A); the threshold is ':'", pictures);
     if (gate->differences.kind == VALUE_TABLE && gate->differences.table->row_count > 0)
         value_put(&root, "fingerprint_differences", "Where the fingerprints differ",
                   gate->differences);
