@@ -46,12 +46,34 @@ int ab_opts_make(struct arena *arena, const struct ab_cli *cli, const char *cons
         if (r < 0)
             return r;
     }
-    if (opts.seed == 0 &&
-        getrandom(&opts.seed, sizeof(opts.seed), GRND_NONBLOCK) != (ssize_t)sizeof(opts.seed))
-        opts.seed = clock_mono_ns();
-    opts.seed &= INT64_MAX; /* a number that every JSON reader takes */
+    if (opts.seed == 0) {
+        if (getrandom(&opts.seed, sizeof(opts.seed), GRND_NONBLOCK) != (ssize_t)sizeof(opts.seed))
+            opts.seed = clock_mono_ns();
+        opts.seed = (opts.seed >> 11) | 1; /* 53 bits: what every reader of JSON keeps */
+    }
     *ret = opts;
     return 0;
+}
+
+const char *ab_cli_text(struct arena *arena, const struct ab_cli *cli)
+{
+    const struct {
+        const char *name, *value;
+    } rows[] = {
+        {"metric", strcmp(cli->metric, "wall") == 0 ? NULL : cli->metric},
+        {"shell", cli->shell},
+        {"prepare", cli->prepare},
+        {"input", cli->input},
+        {"output", strcmp(cli->output, "null") == 0 ? NULL : cli->output},
+    };
+    const char *text = cli->ignore_failure ? " --ignore-failure" : "";
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *word[] = {rows[i].value, NULL};
+        if (rows[i].value)
+            text = arena_printf(arena, "%s --%s %s", text, rows[i].name,
+                                command_quote(arena, (char *const *)word));
+    }
+    return text;
 }
 
 static struct measure_opts measure_opts_make(const struct ab_opts *opts,

@@ -107,6 +107,9 @@ struct ab {
 MUST_USE int ab_opts_make(struct arena *arena, const struct ab_cli *cli,
                           const char *const texts[AB_SIDES], struct ab_opts *ret, struct why *why);
 
+/* The options as they would be typed again, each after a blank; defaults are left out. */
+const char *ab_cli_text(struct arena *arena, const struct ab_cli *cli);
+
 /* Warms up. An error is ours; how the commands fared stands in ab->end. */
 MUST_USE int ab_begin(const struct ab_opts *opts, struct ab *ab, struct why *why);
 /* Makes blocks until there are `blocks` or another one like the last would end after `until_ns`

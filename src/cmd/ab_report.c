@@ -114,6 +114,7 @@ enum {
     COL_P,
     COL_P_ADJUSTED,
     COL_DETECTABLE,
+    COL_UNIT,
     COLS,
 };
 
@@ -131,12 +132,21 @@ static const struct column metric_columns[COLS] = {
     [COL_P] = {"p", "p", SHOW_MACHINE, true, false},
     [COL_P_ADJUSTED] = {"p_adjusted", "p, corrected", SHOW_MACHINE, true, false},
     [COL_DETECTABLE] = {"min_detectable", "detectable", SHOW_MACHINE, true, false},
+    [COL_UNIT] = {"unit", "unit", SHOW_MACHINE, false, false},
 };
 
 static struct value figure(double number, int metric, const char *na)
 {
     return isnan(number) ? value_na(na ? na : "not known")
                          : value_real(number, bench_metrics[metric].unit);
+}
+
+static const char *unit_name(enum unit unit)
+{
+    return unit == UNIT_MS      ? "ms"
+           : unit == UNIT_KIB   ? "KiB"
+           : unit == UNIT_BYTES ? "bytes"
+                                : "count";
 }
 
 static void row_fill(struct arena *arena, struct table_row *row, const struct ab_line *line, int i)
@@ -165,6 +175,7 @@ static void row_fill(struct arena *arena, struct table_row *row, const struct ab
                                  : isnan(line->detectable)
                                      ? value_na("too few runs for an interval")
                                      : value_real(line->detectable, UNIT_NONE);
+    row->cells[COL_UNIT] = value_text(unit_name(bench_metrics[i].unit));
     /* Nothing known, or nothing at all on either side: no line for people. */
     bool nothing = !line->na && line->a == 0 && line->b == 0;
     if (nothing || (isnan(line->a) && isnan(line->b)))

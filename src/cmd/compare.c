@@ -164,7 +164,7 @@ static int report(struct compare *compare, struct why *why)
         return r;
     facts->question = &compare->question;
     facts->answer = &compare->answer;
-    facts->metric = compare->opts->ab.metric;
+    facts->cli = &compare->opts->ab;
     struct value root = compare_report_make(facts);
     if (arena_failed(compare->arena))
         return why_nomem(why);

@@ -131,35 +131,51 @@ static double budget_wanted_s(const struct compare_facts *facts)
     return spent_s * fmax(2, half * half / (wanted * wanted));
 }
 
+/* Not a word of what was typed may be lost, or the next comparison is another one. */
+static const char *again(const struct compare_facts *facts, const char *command)
+{
+    const char *a = shell_quoted(facts, 0), *b = shell_quoted(facts, 1);
+    const char *options = ab_cli_text(facts->arena, facts->cli);
+    bool gate = strcmp(command, "gate") == 0;
+    return gate ? arena_printf(facts->arena, "whyslow gate%s --baseline %s --candidate %s", options,
+                               a, b)
+                : arena_printf(facts->arena, "whyslow %s%s%s%s %s %s", command, options,
+                               facts->duet ? " --duet" : "",
+                               facts->question->margin == 0.01
+                                   ? ""
+                                   : arena_printf(facts->arena, " --margin %s", margin_text(facts)),
+                               a, b);
+}
+
 static struct value next_list(const struct compare_facts *facts)
 {
     struct arena *arena = facts->arena;
     const struct ab_line *line = &facts->answer->asked;
     struct value list = value_list(arena);
-    const char *a = shell_quoted(facts, 0), *b = shell_quoted(facts, 1);
     if (!facts->ab) {
         value_append(&list, value_text("runs made side by side say more: whyslow compare 'CMD A' "
                                        "'CMD B'"));
         return list;
     }
-    if (line->verdict == VERDICT_UNKNOWN && !line->na) {
+    if (line->na) {
+        value_append(&list, value_text("choose a --metric that can be measured here"));
+    } else if (line->verdict == VERDICT_UNKNOWN) {
         double seconds = budget_wanted_s(facts);
         if (seconds <= BUDGET_PROPOSED_S_MAX)
             value_append(&list,
-                         value_text(arena_printf(arena, "whyslow compare --budget %.0fs %s %s",
-                                                 ceil(seconds), a, b)));
+                         value_text(again(
+                             facts, arena_printf(arena, "compare --budget %.0fs", ceil(seconds)))));
         else
             value_append(&list,
                          value_text("this machine is too noisy for a margin this small: "
                                     "see 'whyslow doctor', try --duet, or a wider --margin"));
     } else if (line->verdict == VERDICT_EQUIVALENT) {
         value_append(&list, value_text("nothing to do; a smaller --margin asks more closely"));
-    } else if (line->verdict == VERDICT_SLOWER) {
+    } else if (line->verdict == VERDICT_SLOWER && !facts->cli->shell) {
         value_append(&list, value_text(arena_printf(arena, "whyslow run -- %s", facts->texts[1])));
     }
     if (line->verdict != VERDICT_UNKNOWN)
-        value_append(&list, value_text(arena_printf(
-                                arena, "whyslow gate --baseline %s --candidate %s", a, b)));
+        value_append(&list, value_text(again(facts, "gate")));
     return list;
 }
 
@@ -205,7 +221,7 @@ struct value compare_report_make(struct compare_facts *facts)
                       value_text(!facts->ab    ? "stored"
                                  : facts->duet ? "duet"
                                                : "interleaved"));
-    value_put_machine(&root, "metric", value_text(facts->metric));
+    value_put_machine(&root, "metric", value_text(facts->cli->metric));
     value_put_machine(&root, "margin", value_real(question->margin, UNIT_NONE));
     value_put_machine(&root, "verdict", value_text(verdict_name(line->verdict)));
     value_put(&root, "answer", "verdict", answer_text(facts));
@@ -234,7 +250,7 @@ struct value compare_report_make(struct compare_facts *facts)
     value_put(&root, "per_metric", "What a run costs", metrics_table(arena, facts->answer));
     struct value missing = metrics_missing(arena, facts->answer);
     if (missing.items && missing.items->len > 0)
-        value_put(&root, "not_measured", "Not measured", missing);
+        value_put_for(&root, SHOW_PEOPLE, "not_measured", "Not measured", missing);
     if (facts->differences.kind == VALUE_TABLE && facts->differences.table->row_count > 0)
         value_put(&root, "fingerprint_differences", "Where the fingerprints differ",
                   facts->differences);

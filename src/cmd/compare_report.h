@@ -8,7 +8,7 @@
 struct compare_facts {
     struct arena *arena;
     const char *texts[AB_SIDES]; /* the operands as given */
-    const char *metric;          /* as given */
+    const struct ab_cli *cli;
     const struct ab_question *question;
     const struct ab_answer *answer;
     const struct ab *ab; /* NULL for stored results */

@@ -61,10 +61,8 @@ static const char *because(const struct gate *gate, const struct gate_pair *pair
         return "not measured";
     size_t least = ratio_count_min(gate->spec.share, pair->confidence);
     if (!ratio->has_interval)
-        return arena_printf(arena,
-                            "%zu runs of each are too few, at least %zu are needed: a longer "
-                            "--budget",
-                            ratio->count, least);
+        return arena_printf(arena, "%zu runs of each are too few, at least %zu are needed%s",
+                            ratio->count, least, pair->stored ? "" : ": a longer --budget");
     if (pair->answer == LOOK_FAIL)
         return arena_printf(arena, "the whole interval is beyond +%s", limit);
     if (pair->answer == LOOK_PASS)
@@ -236,6 +234,7 @@ static struct value next_list(const struct gate *gate, enum gate_verdict verdict
         if (pair_verdict(gate, &gate->pairs[i]) == verdict)
             pair = &gate->pairs[i];
     const char *a[] = {pair->texts[0], NULL}, *b[] = {pair->texts[1], NULL};
+    const char *options = ab_cli_text(gate->arena, &gate->opts->ab);
     const char *quoted_a = command_quote(gate->arena, (char *const *)a);
     const char *quoted_b = command_quote(gate->arena, (char *const *)b);
     if (gate->opts->self_test && verdict == GATE_PASS)
@@ -243,8 +242,11 @@ static struct value next_list(const struct gate *gate, enum gate_verdict verdict
                      value_text(arena_printf(
                          gate->arena, "whyslow gate --baseline %s --candidate CMD", quoted_a)));
     else if (verdict == GATE_FAIL && !gate->opts->self_test)
-        value_append(&list, value_text(arena_printf(gate->arena, "whyslow compare %s %s", quoted_a,
-                                                    quoted_b)));
+        value_append(&list, value_text(arena_printf(gate->arena, "whyslow compare%s %s %s", options,
+                                                    quoted_a, quoted_b)));
+    else if (verdict != GATE_PASS && pair->stored)
+        value_append(&list, value_text("commands in the place of files are run side by side, up to "
+                                       "the budget"));
     else if (verdict != GATE_PASS)
         value_append(&list, value_text("whyslow doctor: what disturbs this machine; a longer "
                                        "--budget; or --counts, which noise does not reach"));
