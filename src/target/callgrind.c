@@ -39,6 +39,7 @@ int callgrind_file_read(const char *path, uint64_t *ret_instructions, struct why
     size_t size = 0;
     ssize_t len;
     int r = -EINVAL;
+    uint64_t total = 0;
     bool counts_instructions = false;
     while ((len = getline(&line, &size, in)) > 0) {
         struct str rest = str_trim((struct str){line, (size_t)len});
@@ -48,13 +49,14 @@ int callgrind_file_read(const char *path, uint64_t *ret_instructions, struct why
         if (str_is(key, "events"))
             counts_instructions = str_is(str_word(&rest), "Ir");
         else if (counts_instructions && str_is(key, "totals"))
-            r = str_to_u64(str_word(&rest), 10, ret_instructions);
+            r = str_to_u64(str_word(&rest), 10, &total);
     }
     free(line);
     fclose(in);
     if (r < 0)
         return why_set(why, WHY_FAILED, EINVAL, "is this a whole valgrind, with callgrind?",
                        "callgrind left no total of instructions in '%s'", path);
+    *ret_instructions = total;
     return 0;
 }
 
