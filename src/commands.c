@@ -6,6 +6,7 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
+    ROW(bench)                                                                                     \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
