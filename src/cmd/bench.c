@@ -129,6 +129,26 @@ static int paths_fix(struct bench *b, struct why *why)
     return 0;
 }
 
+/* Before time is spent: can the exports be written where they are to go? */
+static int exports_check(const struct bench *b, struct why *why)
+{
+    const char *const paths[] = {b->opts.export_json, b->opts.export_csv, b->opts.export_markdown,
+                                 b->opts.export_asciidoc, b->opts.export_orgmode};
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        if (!paths[i] || access(paths[i], W_OK) == 0)
+            continue;
+        const char *slash = strrchr(paths[i], '/');
+        const char *folder = !slash ? "."
+                             : slash == paths[i]
+                                 ? "/"
+                                 : arena_dup_len(b->arena, paths[i], (size_t)(slash - paths[i]));
+        if (access(folder, W_OK | X_OK) < 0)
+            return why_errno(why, errno, "choose a folder you may write to", "cannot write '%s'",
+                             paths[i]);
+    }
+    return 0;
+}
+
 static void look(struct bench *b)
 {
     static const char unread[] = "the binary could not be read";
@@ -272,6 +292,8 @@ static int status_of(const struct bench *b)
 static int bench_steps(struct bench *b, struct why *why)
 {
     int r = paths_fix(b, why);
+    if (r == 0)
+        r = exports_check(b, why);
     struct cmd_call call = *b->call;
     call.opts = &b->opts;
     if (r == 0)

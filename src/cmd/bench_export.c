@@ -226,7 +226,7 @@ int bench_export(const struct bench_facts *facts, const struct bench_opts *opts,
         int r = text_export(facts, tables[i].path, tables[i].style, first == 0 ? why : &other);
         first = first == 0 ? r : first;
     }
-    if (first < 0)
+    if (first == -ENOSPC || first == -EDQUOT || first == -EFBIG)
         why_set_remedy(why, "free some space, or choose another place; the results stand above");
     return first;
 }

@@ -92,6 +92,7 @@ static int helper_run(struct loop *loop, const char *kind, const char *text, con
     status_describe(result.status, result.timed_out, how, sizeof(how));
     snprintf(what, sizeof(what), "the %s command %s: %s", kind, how, text);
     failed(loop, &result.error, what);
+    why_set_remedy(&loop->out->failure, "mend it; or append '|| true' if that does not matter");
     return 1;
 }
 
