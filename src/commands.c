@@ -8,6 +8,7 @@
     ROW(run)                                                                                       \
     ROW(compare)                                                                                   \
     ROW(gate)                                                                                      \
+    ROW(bench)                                                                                     \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \

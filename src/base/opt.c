@@ -274,6 +274,9 @@ int opt_parse(const struct opt *table, enum opt_stop stop, int argc, char **argv
         cursor.next++;
         if (option && strcmp(typed, "--") == 0) {
             done = true;
+            const struct opt *dashes = find_long(table, STR(""));
+            if (dashes)
+                *(bool *)((char *)opts + dashes->offset) = true;
             continue;
         }
         if (!option) {

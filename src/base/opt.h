@@ -8,7 +8,9 @@
  *     };
  *
  * The command's struct starts zeroed; `fallback` texts are then parsed into it
- * as if they had been typed, so that the default in the help is the default. */
+ * as if they had been typed, so that the default in the help is the default.
+ *
+ * A hidden flag whose name is "" is set by "--", for commands to which it matters. */
 #pragma once
 
 #include "base/arena.h"

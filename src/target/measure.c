@@ -138,7 +138,7 @@ static void missing_note(const struct measure_opts *opts, const struct session *
                          const char *missing[BENCH_METRICS])
 {
     for (int i = 0; i < BENCH_METRICS; i++) {
-        if (!isnan(run->value[i]))
+        if (!isnan(run->value[i]) || missing[i])
             continue;
         if (i == BENCH_PEAK_RSS)
             missing[i] = "n/a: hidden below the memory of the process that started it";
