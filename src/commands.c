@@ -6,9 +6,9 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
+    ROW(bench)                                                                                     \
     ROW(compare)                                                                                   \
     ROW(gate)                                                                                      \
-    ROW(bench)                                                                                     \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \
