@@ -112,6 +112,7 @@ struct shot {
     const struct ab_opts *opts;
     const struct command_line *line;
     const char *output; /* NULL: as the options say */
+    struct spawn_nest *nest;
     bool counters;
     size_t padding;
     const char *missing[BENCH_METRICS];
@@ -127,6 +128,7 @@ static void *shot_take(void *argument)
     struct measure_opts measure = measure_opts_make(shot->opts, shot->line, shot->padding);
     if (shot->output)
         measure.output = shot->output;
+    measure.nest = shot->nest;
     measure.counters = shot->counters;
     shot->error = measure_run_full(&measure, &shot->run, &shot->result, shot->missing, &shot->why);
     return NULL;
@@ -193,6 +195,12 @@ int ab_begin(const struct ab_opts *opts, struct ab *ab, struct why *why)
     for (int side = 0; side < AB_SIDES; side++) {
         ab->results[side].command = ab->results[side].name = opts->sides[side].text;
         ab->results[side].warmup = opts->warmup;
+    }
+    if (opts->alone) {
+        struct measure_opts measure = measure_opts_make(opts, &opts->sides[1], PADDING_MAX);
+        int r = measure_nest_open(&measure, &ab->nest, why);
+        if (r < 0)
+            return r;
     }
     for (uint32_t i = 0; i < opts->warmup && ab->end == AB_GOING; i++) {
         for (int side = opts->alone ? 1 : 0; side < AB_SIDES && ab->end == AB_GOING; side++) {
@@ -302,6 +310,8 @@ int ab_measure(const struct ab_opts *opts, size_t blocks_min, size_t blocks, uin
 
 void ab_deinit(struct ab *ab)
 {
+    spawn_nest_close(ab->nest);
+    ab->nest = NULL;
     for (int side = 0; side < AB_SIDES; side++)
         bench_result_deinit(&ab->results[side]);
 }

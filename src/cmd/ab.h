@@ -86,7 +86,8 @@ enum ab_end { AB_GOING, AB_INTERRUPTED, AB_FAILED };
 
 struct ab {
     struct bench_result results[AB_SIDES];
-    bool uncounted; /* there are no PMU counters to open: saves the attempt */
+    struct spawn_nest *nest; /* B's launcher when it runs alone, as bench has one */
+    bool uncounted;          /* there are no PMU counters to open: saves the attempt */
     uint64_t random;
     uint32_t warmups;
     uint64_t elapsed_ns;
