@@ -8,6 +8,9 @@
     ROW(run)                                                                                       \
     ROW(history)                                                                                   \
     ROW(scale)                                                                                     \
+    ROW(bench)                                                                                     \
+    ROW(compare)                                                                                   \
+    ROW(gate)                                                                                      \
     ROW(query)                                                                                     \
     ROW(doctor)                                                                                    \
     ROW(tune)                                                                                      \

@@ -2,7 +2,7 @@
 #include "cmd/cmd.h"
 
 #include "cmd/history_keep.h"
-#include "present/plot.h"
+#include "present/chart.h"
 #include "stats/changes.h"
 #include "store/bench_file.h"
 #include "store/history.h"
@@ -279,11 +279,11 @@ static int draw(const struct view *view, const char *name, const double *values,
         x[i] = (double)i + 1;
     for (int i = 0; i < count; i++)
         at[i] = (double)changes[i].at + 0.5; /* between two results */
-    const struct plot_series series[] = {
-        {"median", PLOT_POINTS, x, values, len},
-        {"change", PLOT_CHANGE, at, NULL, (size_t)count},
+    const struct chart_series series[] = {
+        {"median", CHART_POINTS, x, values, len},
+        {"change", CHART_CHANGE, at, NULL, (size_t)count},
     };
-    const struct plot plot = {
+    const struct chart chart = {
         .title = name,
         .x_title = "result, oldest first",
         .y_title = bench_metrics[view->metric].about,
@@ -293,9 +293,9 @@ static int draw(const struct view *view, const char *name, const double *values,
     };
     if (!view->opts->output.json && !view->opts->output.markdown) {
         fputc('\n', view->call->out);
-        plot_text(&plot, PLOT_COLUMNS, PLOT_ROWS, view->call->out);
+        chart_text(&chart, PLOT_COLUMNS, PLOT_ROWS, view->call->out);
     }
-    return view->opts->svg ? plot_svg_file(&plot, view->opts->svg, why) : 0;
+    return view->opts->svg ? chart_svg_file(&chart, view->opts->svg, why) : 0;
 }
 
 static int show_entries(const struct view *view, const char *name, const char *machine,

@@ -1,7 +1,7 @@
 /* From the runs of every step to a law, a table and a picture. */
 #include "cmd/scale_report.h"
 
-#include "present/plot.h"
+#include "present/chart.h"
 
 #include <errno.h>
 #include <math.h>
@@ -259,11 +259,11 @@ int scale_plot(const struct scale *scale, FILE *out, unsigned width, const char 
     }
     const char *law = scale->threads ? "universal scalability law"
                                      : growth_law_name(scale->laws[0].law);
-    const struct plot_series series[] = {
-        {"median", PLOT_POINTS, x, y, scale->count},
-        {law, PLOT_LINE, curve_x, curve_y, CURVE_POINTS},
+    const struct chart_series series[] = {
+        {"median", CHART_POINTS, x, y, scale->count},
+        {law, CHART_LINE, curve_x, curve_y, CURVE_POINTS},
     };
-    const struct plot plot = {
+    const struct chart chart = {
         .title = scale->command,
         .x_title = scale->threads ? "threads" : "units",
         .y_title = bench_metrics[scale->metric].about,
@@ -274,7 +274,7 @@ int scale_plot(const struct scale *scale, FILE *out, unsigned width, const char 
         .series_count = scale->fit_na ? 1 : 2,
     };
     if (path)
-        return plot_svg_file(&plot, path, why);
-    plot_text(&plot, width, 16, out);
+        return chart_svg_file(&chart, path, why);
+    chart_text(&chart, width, 16, out);
     return 0;
 }

@@ -30,8 +30,9 @@ static int figures_compare(const double *figures, size_t count, const struct rat
         resample_add(&resample, i);
     ret->ratio = exp(resample_quantile(&resample, 0.5));
     size_t rounds = resample_rounds(count);
-    double *logs = count < RATIO_COUNT_MIN ? NULL : malloc(rounds * sizeof(*logs));
-    if (count >= RATIO_COUNT_MIN && !logs)
+    bool enough = count >= ratio_count_min(0.5, opts->confidence);
+    double *logs = enough ? malloc(rounds * sizeof(*logs)) : NULL;
+    if (enough && !logs)
         r = -ENOMEM;
     uint64_t state = opts->seed;
     for (size_t round = 0; logs && round < rounds; round++) {
@@ -159,7 +160,8 @@ static int tails_compare(const double *a, const double *b, size_t count,
     ret->ratio = exp(seen) * opts->threshold;
     uint64_t state = opts->seed;
     ret->p = sides_swap(&sides, count, opts->share, seen, &state);
-    size_t rounds = count >= ratio_count_min(opts->share) ? resample_rounds(count) : 0;
+    size_t rounds = count >= ratio_count_min(opts->share, opts->confidence) ? resample_rounds(count)
+                                                                            : 0;
     for (size_t round = 0; round < rounds; round++) {
         resample_clear(&sides.a);
         resample_clear(&sides.b);

@@ -3,13 +3,15 @@
 
 #include <math.h>
 
-size_t ratio_count_min(double share)
+size_t ratio_count_min(double share, double confidence)
 {
+    size_t least = (size_t)ceil(1 - log2(1 - confidence));
     double beyond = share < 0.5 ? share : 1 - share;
     if (beyond >= 0.5)
-        return RATIO_COUNT_MIN;
+        return least;
     /* A hair less, for shares such as 0.95 whose rest is a little under 0.05. */
-    return (size_t)ceil(RATIO_BEYOND_MIN / beyond - 1e-6);
+    size_t tail = (size_t)ceil(RATIO_BEYOND_MIN / beyond - 1e-6);
+    return tail > least ? tail : least;
 }
 
 enum verdict ratio_verdict(const struct ratio *ratio, double margin, double confidence)

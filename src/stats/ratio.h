@@ -24,11 +24,12 @@ struct ratio {
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_FASTER, VERDICT_SLOWER, VERDICT_EQUIVALENT };
 
-/* No interval of 95% exists below 6 values, and no p below 5% (2/2^6 = 3.1%). Tails want
- * more: at least RATIO_BEYOND_MIN values beyond the quantile on each side, 40 for p95 and 200
- * for p99 (simulated: the interval then holds what it promises). */
-enum { RATIO_COUNT_MIN = 6, RATIO_BEYOND_MIN = 2 };
-size_t ratio_count_min(double share);
+/* Values needed before anything is said: so many that chance makes them all fall on one side
+ * less often than 1-confidence (2/2^n; 6 for 95%, 8 for 99%), and for a tail at least
+ * RATIO_BEYOND_MIN beyond the quantile on each side (40 for p95, 200 for p99; simulated: the
+ * interval then holds what it promises). */
+enum { RATIO_BEYOND_MIN = 2 };
+size_t ratio_count_min(double share, double confidence);
 
 /* Faster or slower: the whole interval is beyond the margin and p is below 1-confidence;
  * p holds by design (ranks.h), the interval only nearly. Equivalent: the whole interval is

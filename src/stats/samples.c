@@ -143,7 +143,7 @@ int samples_compare(const double *a, size_t a_count, const double *b, size_t b_c
         r = pair_figure(&pair, &figure);
     }
     ratio.ratio = exp(figure);
-    if (r == 0 && ratio.count >= ratio_count_min(opts->share))
+    if (r == 0 && ratio.count >= ratio_count_min(opts->share, opts->confidence))
         r = interval_make(&pair, opts, &state, &ratio);
     if (r == 0)
         r = p_make(a, a_count, b, b_count, opts, &state, &ratio.p);

@@ -134,10 +134,16 @@ int summary_make(const double *values, size_t count, struct summary *ret)
         .min = sorted[0],
         .max = sorted[count - 1],
         .median = percentile_sorted(sorted, count, 0.5),
+        .p5 = percentile_sorted(sorted, count, 0.05),
         .p95 = percentile_sorted(sorted, count, 0.95),
         .p99 = percentile_sorted(sorted, count, 0.99),
+        .p99_9 = percentile_sorted(sorted, count, 0.999),
+        .p99_99 = percentile_sorted(sorted, count, 0.9999),
+        .p5_carried = count >= 20,
         .p95_carried = count >= 20,
         .p99_carried = count >= 100,
+        .p99_9_carried = count >= 1000,
+        .p99_99_carried = count >= 10000,
     };
     size_t low, high;
     if (median_interval_ranks(count, &low, &high) == 0) {

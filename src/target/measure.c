@@ -49,6 +49,9 @@ static struct spawn_opts spawn_opts_make(const struct measure_opts *opts)
         .environment_bytes = opts->environment_bytes,
         .timeout_ns = opts->timeout_ns,
         .hold = opts->counters,
+        .trace = opts->exact_memory,
+        .end_group = true,
+        .nest = opts->nest,
     };
 }
 
@@ -99,6 +102,8 @@ static void figures_fill(const struct spawn_result *result, struct bench_run *ru
     value[BENCH_SYSTEM] = (double)result->system_ns / NS_PER_MS;
     value[BENCH_CPU] = (double)(result->user_ns + result->system_ns) / NS_PER_MS;
     value[BENCH_PEAK_RSS] = result->peak_rss_known ? (double)result->peak_rss_bytes / 1024 : NAN;
+    if (result->peak_rss_exact_bytes > 0)
+        value[BENCH_PEAK_RSS] = (double)result->peak_rss_exact_bytes / 1024;
     value[BENCH_FAULTS_MINOR] = (double)result->faults_minor;
     value[BENCH_FAULTS_MAJOR] = (double)result->faults_major;
     value[BENCH_SWITCHES_VOLUNTARY] = (double)result->switches_voluntary;
@@ -133,7 +138,7 @@ static void missing_note(const struct measure_opts *opts, const struct session *
                          const char *missing[BENCH_METRICS])
 {
     for (int i = 0; i < BENCH_METRICS; i++) {
-        if (!isnan(run->value[i]))
+        if (!isnan(run->value[i]) || missing[i])
             continue;
         if (i == BENCH_PEAK_RSS)
             missing[i] = "n/a: hidden below the memory of the process that started it";
@@ -181,6 +186,12 @@ int measure_run_full(const struct measure_opts *opts, struct bench_run *ret,
         counters_close(&session.counters);
     spawn_close(session.spawn);
     return r;
+}
+
+int measure_nest_open(const struct measure_opts *opts, struct spawn_nest **ret, struct why *why)
+{
+    struct spawn_opts spawn = spawn_opts_make(opts);
+    return spawn_nest_open(&spawn, ret, why);
 }
 
 int measure_run(const struct measure_opts *opts, struct bench_run *ret,

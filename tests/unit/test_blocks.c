@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "stats/blocks.h"
+#include "stats/looks.h"
 #include "stats/random.h"
 #include "stats/samples.h"
 
@@ -95,9 +96,11 @@ static void a_tail_is_the_ratio_of_the_two_tails(void **state)
     /* One less, and the tail is not carried. */
     assert_int_equal(blocks_compare(a, b, 39, &opts, &ratio), 0);
     assert_false(ratio.has_interval);
-    assert_int_equal(ratio_count_min(0.95), 40);
-    assert_int_equal(ratio_count_min(0.99), 200);
-    assert_int_equal(ratio_count_min(0.5), 6);
+    assert_int_equal(ratio_count_min(0.95, 0.95), 40);
+    assert_int_equal(ratio_count_min(0.99, 0.95), 200);
+    assert_int_equal(ratio_count_min(0.5, 0.95), 6);  /* 2/2^6 = 3.1%, 2/2^5 = 6.3% */
+    assert_int_equal(ratio_count_min(0.5, 0.99), 8);  /* 2/2^8 = 0.8% */
+    assert_int_equal(ratio_count_min(0.5, 0.975), 7); /* 2/2^7 = 1.6% */
 }
 
 static void zeros_have_no_ratio_unless_both_are_zero(void **state)
@@ -239,6 +242,61 @@ static void the_smallest_detectable_change_is_detected_four_times_in_five(void *
     }
 }
 
+static void a_look_decides_only_when_the_whole_interval_does(void **state)
+{
+    (void)state;
+    struct ratio ratio = {.count = 20, .has_interval = true, .low = 1.11, .high = 1.2, .p = 0.001};
+    assert_int_equal(look_decide(&ratio, ratio.p, 1.1, 0.025), LOOK_FAIL);
+    /* Among several benchmarks the corrected p counts. */
+    assert_int_equal(look_decide(&ratio, 0.03, 1.1, 0.025), LOOK_OPEN);
+    ratio.low = 1.09;
+    assert_int_equal(look_decide(&ratio, ratio.p, 1.1, 0.025), LOOK_OPEN);
+    ratio.low = 0.9;
+    ratio.high = 1.099;
+    assert_int_equal(look_decide(&ratio, 0.5, 1.1, 0.025), LOOK_PASS);
+    ratio.has_interval = false;
+    assert_int_equal(look_decide(&ratio, 0.001, 1.1, 0.025), LOOK_OPEN);
+    double sum = 0;
+    for (size_t i = 0; i < LOOKS; i++)
+        sum += looks[i].alpha;
+    NEAR(sum, 0.05);
+    NEAR(looks[LOOKS - 1].share, 1);
+}
+
+static void looking_early_keeps_the_error_rate(void **state)
+{
+    (void)state;
+    /* The hardest truth for a gate: the ratio is the threshold itself. Looking several times may
+     * not make it fail (or pass) in more than 2.5% of the trials: 10 of 400, and two deviations of
+     * 3.1 on top. Where the truth is clear, it mostly ends at the first look. */
+    const struct {
+        double truth;
+        size_t fail_min, fail_max, pass_min, pass_max;
+    } cases[] = {{1.1, 0, 16, 0, 16}, {1.3, 395, 400, 0, 0}, {1.0, 0, 0, 395, 400}};
+    enum { BLOCKS = 48, TRIALS = 400 };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        uint64_t seed = 77;
+        size_t failed = 0, passed = 0;
+        for (size_t trial = 0; trial < TRIALS; trial++) {
+            double a[BLOCKS], b[BLOCKS];
+            for (size_t i = 0; i < BLOCKS; i++)
+                block_draw(&seed, cases[k].truth, &a[i], &b[i]);
+            enum look_answer answer = LOOK_OPEN;
+            for (size_t i = 0; i < LOOKS && answer == LOOK_OPEN; i++) {
+                struct ratio_opts opts = {0.5, 1 - looks[i].alpha, 1.1, trial};
+                struct ratio ratio;
+                size_t blocks = (size_t)(looks[i].share * BLOCKS);
+                assert_int_equal(blocks_compare(a, b, blocks, &opts, &ratio), 0);
+                answer = look_decide(&ratio, ratio.p, 1.1, looks[i].alpha);
+            }
+            failed += answer == LOOK_FAIL;
+            passed += answer == LOOK_PASS;
+        }
+        assert_in_range(failed, cases[k].fail_min, cases[k].fail_max);
+        assert_in_range(passed, cases[k].pass_min, cases[k].pass_max);
+    }
+}
+
 static void the_same_blocks_give_the_same_answer(void **state)
 {
     (void)state;
@@ -267,6 +325,8 @@ int main(void)
         cmocka_unit_test(intervals_cover_and_equals_are_not_called_different),
         cmocka_unit_test(separate_samples_cover_too),
         cmocka_unit_test(the_smallest_detectable_change_is_detected_four_times_in_five),
+        cmocka_unit_test(a_look_decides_only_when_the_whole_interval_does),
+        cmocka_unit_test(looking_early_keeps_the_error_rate),
         cmocka_unit_test(the_same_blocks_give_the_same_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

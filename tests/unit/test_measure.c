@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,132 @@ static void pss_is_sampled_when_asked_for(void **state)
     assert_true(run.value[BENCH_PEAK_PSS] > 10);
 }
 
+static int measure_full(const char *text, struct measure_opts opts, struct bench_run *ret,
+                        struct spawn_result *ret_result)
+{
+    struct command_line line = {0};
+    assert_int_equal(command_line_parse(&arena, text, NULL, &line, NULL), 0);
+    opts.argv = line.argv;
+    opts.path = line.path;
+    opts.output = "pipe";
+    return measure_run_full(&opts, ret, ret_result, missing, NULL);
+}
+
+/* The program prints what the kernel tells it about itself just before it exits; what it
+ * still does then fits into some pages. */
+static void the_exact_peak_is_what_the_kernel_tells_the_program_itself(void **state)
+{
+    (void)state;
+    char text[512];
+    for (int mib = 0; mib <= 64; mib += 64) {
+        snprintf(text, sizeof(text), "%s/tests/workloads/known alloc-mib=%d hwm=1",
+                 getenv("BUILD_ROOT"), mib);
+        struct bench_run run = {0};
+        struct spawn_result result;
+        assert_int_equal(
+            measure_full(text, (struct measure_opts){.exact_memory = true}, &run, &result), 0);
+        if (result.peak_rss_exact_bytes == 0)
+            skip(); /* no ptrace here */
+        result.output.tail[MIN(result.output.tail_len, sizeof(result.output.tail) - 1)] = '\0';
+        double told = strtod(result.output.tail, NULL);
+        assert_true(told > 500);
+        if (fabs(run.value[BENCH_PEAK_RSS] - told) > told / 100 + 16)
+            fail_msg("%.0f KiB, but it says %.0f", run.value[BENCH_PEAK_RSS], told);
+    }
+}
+
+static void a_program_that_is_watched_at_its_exit_still_gets_its_signals(void **state)
+{
+    (void)state;
+    struct measure_opts opts = {.exact_memory = true, .output = "pipe"};
+    struct bench_run run = {0};
+    assert_int_equal(
+        measure("trap 'echo caught; exit 7' USR1; kill -USR1 $$; sleep 5", opts, &run, NULL), 0);
+    assert_true(WIFEXITED(run.status) && WEXITSTATUS(run.status) == 7);
+    assert_int_equal(run.output_bytes, 7);
+    assert_int_equal(measure("exec sh -c 'exec sh -c \"exit 5\"'", opts, &run, NULL), 0);
+    assert_int_equal(WEXITSTATUS(run.status), 5);
+    assert_int_equal(measure("kill -9 $$", opts, &run, NULL), 0);
+    assert_true(WIFSIGNALED(run.status) && WTERMSIG(run.status) == 9);
+    opts.timeout_ns = 50 * NS_PER_MS;
+    assert_int_equal(measure("sleep 100", opts, &run, NULL), 0);
+    assert_true(run.timed_out);
+}
+
+static void one_launcher_serves_many_runs_each_with_its_own_streams(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "cat; printf %s \"$WHYSLOW_PADDING\"", NULL};
+    for (int plain = 0; plain < 2; plain++) {
+        struct measure_opts opts = {.argv = (char *const *)argv,
+                                    .path = "/bin/sh",
+                                    .output = "pipe",
+                                    .environment_bytes = 300};
+        struct spawn_opts spawn = {
+            .argv = opts.argv, .path = opts.path, .plain = plain, .environment_bytes = 300};
+        assert_int_equal(spawn_nest_open(&spawn, &opts.nest, NULL), 0);
+        for (size_t i = 0; i < 50; i++) {
+            struct bench_run run = {0};
+            opts.environment_bytes = i * 6;
+            opts.exact_memory = i % 10 == 9;
+            opts.counters = i % 10 == 8; /* held */
+            assert_int_equal(measure_run(&opts, &run, missing, NULL), 0);
+            assert_int_equal(run.output_bytes, i * 6);
+            assert_false(run.failed);
+            assert_true(run.value[BENCH_WALL] > 0);
+        }
+        spawn_nest_close(opts.nest);
+    }
+}
+
+static void a_program_that_cannot_be_executed_is_an_error_of_every_run(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/whyslow-measure-XXXXXX";
+    int fd = mkstemp(path);
+    assert_int_equal(fd_write_all(fd, "no program", 10), 0);
+    fchmod(fd, 0700);
+    close(fd);
+    const char *const argv[] = {path, NULL};
+    struct measure_opts opts = {.argv = (char *const *)argv, .path = path};
+    assert_int_equal(measure_nest_open(&opts, &opts.nest, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        struct bench_run run = {0};
+        struct why why = {0};
+        assert_int_equal(measure_run(&opts, &run, missing, &why), -ENOEXEC);
+        assert_non_null(strstr(why.what, "no program this machine can run"));
+    }
+    spawn_nest_close(opts.nest);
+    unlink(path);
+}
+
+static void what_a_command_leaves_behind_is_killed(void **state)
+{
+    (void)state;
+    struct measure_opts opts = {0};
+    struct bench_run run = {0};
+    struct spawn_result result;
+    assert_int_equal(measure_full("sh -c 'sleep 100 & echo $!'", opts, &run, &result), 0);
+    assert_true(result.left_behind);
+    result.output.tail[MIN(result.output.tail_len, sizeof(result.output.tail) - 1)] = '\0';
+    int pid = atoi(result.output.tail);
+    assert_true(pid > 0);
+    /* Its new parent has to take it off the books; an orphan is not ours to wait for. */
+    char name[64], stat[256] = "";
+    snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+    bool gone = false;
+    for (int i = 0; i < 2000 && !gone; i++) {
+        FILE *in = fopen(name, "r");
+        gone = !in || !fgets(stat, sizeof(stat), in) || strstr(stat, ") Z");
+        if (in)
+            fclose(in);
+        clock_sleep_ns(NS_PER_MS);
+    }
+    assert_true(gone);
+    assert_int_equal(measure_full("true", opts, &run, &result), 0);
+    assert_false(result.left_behind);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +249,11 @@ int main(void)
         cmocka_unit_test(failure_death_and_timeout_are_told_apart),
         cmocka_unit_test(the_environment_grows_by_the_bytes_asked_for),
         cmocka_unit_test(pss_is_sampled_when_asked_for),
+        cmocka_unit_test(the_exact_peak_is_what_the_kernel_tells_the_program_itself),
+        cmocka_unit_test(a_program_that_is_watched_at_its_exit_still_gets_its_signals),
+        cmocka_unit_test(one_launcher_serves_many_runs_each_with_its_own_streams),
+        cmocka_unit_test(a_program_that_cannot_be_executed_is_an_error_of_every_run),
+        cmocka_unit_test(what_a_command_leaves_behind_is_killed),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     arena_deinit(&arena);
