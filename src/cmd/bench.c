@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cmd/history_keep.h"
 #include "host/fingerprint.h"
 #include "store/bench_file.h"
 #include "target/interrupt.h"
@@ -81,6 +82,8 @@ static const struct opt bench_options[] = {
      "auto|basic|full|nocolor|color|none", false, 0},
     {"time-unit", 'u', OPT_CHOICE, AT(time_unit), "UNIT", "of times; as fits without it", NULL,
      "microsecond|millisecond|second", false, 0},
+    {"no-history", 0, OPT_FLAG, AT(no_history), NULL,
+     "do not keep the results in the history of the repository", NULL, NULL, false, 0},
     {"", 0, OPT_FLAG, AT(dashes), NULL, "", NULL, NULL, true, 0},
     OUTPUT_OPTIONS(struct bench_opts, print),
     {0},
@@ -274,6 +277,27 @@ static int report(struct bench *b, struct why *why)
     return r < 0 ? r : bench_export(&facts, &b->opts, &root, why);
 }
 
+/* What is whole and stable goes into the history. That it cannot be kept spoils nothing. */
+static void keep(const struct bench *b)
+{
+    for (size_t i = 0; i < b->len && !b->opts.no_history; i++) {
+        const struct bench_outcome *outcome = &b->outcomes[i];
+        struct why why = {0};
+        if (is_broken_off(outcome))
+            continue;
+        int r = 0;
+        if (!outcome->unstable)
+            r = history_keep(b->arena, &outcome->result, 1, &b->fingerprint, &why);
+        else if (history_default(b->arena))
+            r = why_set(&why, WHY_FAILED, EAGAIN, NULL, "the result is unstable");
+        if (r >= 0)
+            continue;
+        fputs("whyslow: not kept in the history: ", b->call->err);
+        text_print(b->call->err, str_from(why.what));
+        fputc('\n', b->call->err);
+    }
+}
+
 static int status_of(const struct bench *b)
 {
     int status = EXIT_DONE;
@@ -310,6 +334,7 @@ static int bench_steps(struct bench *b, struct why *why)
     if (r < 0)
         return r;
     r = report(b, why);
+    keep(b);
     const struct bench_outcome *last = b->len > 0 ? &b->outcomes[b->len - 1] : &b->shell;
     if (last->end == BENCH_FAILED)
         failure_print(b, last);
@@ -368,6 +393,8 @@ const struct command cmd_bench = {
         "Processes that a run leaves behind are killed.\n\n"
         "scenario.toml holds: command (a text or a list of words), folder, input, metric, runs, "
         "warmup, budget_s, timeout_s, golden; options that are typed win.\n\n"
+        "Stable results are kept in the history of the git repository around (see 'whyslow help "
+        "history'), unless --no-history.\n\n"
         "Exit status: 0 when measured; 1 when a command failed, hung or printed something else "
         "than the golden output; 2 when it cannot be started; 3 when a result is unstable; 5 when "
         "an export could not be written; 128 and the signal's number when interrupted. Whatever "
