@@ -8,6 +8,11 @@
     ROW(run)                                                                                       \
     ROW(record)                                                                                    \
     ROW(report)                                                                                    \
+    ROW(bench)                                                                                     \
+    ROW(compare)                                                                                   \
+    ROW(gate)                                                                                      \
+    ROW(scale)                                                                                     \
+    ROW(history)                                                                                   \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \
     ROW(export)                                                                                    \

@@ -189,6 +189,20 @@ static int take_value(struct cursor *cursor, const struct opt *opt, const char *
     return 0;
 }
 
+/* The other values of an option that takes several at once. */
+static int take_more(struct cursor *cursor, const struct opt *opt, void *opts, struct why *why)
+{
+    for (unsigned i = 1; i < opt->words; i++) {
+        const char *value = NULL;
+        int r = take_value(cursor, opt, &value, why);
+        if (r == 0)
+            r = value_store(opt, value, opts, why);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int parse_long(const struct opt *table, const char *typed, struct cursor *cursor, void *opts,
                       struct why *why)
 {
@@ -206,7 +220,8 @@ static int parse_long(const struct opt *table, const char *typed, struct cursor 
         if (r < 0)
             return r;
     }
-    return value_store(opt, value, opts, why);
+    int r = value_store(opt, value, opts, why);
+    return r < 0 ? r : take_more(cursor, opt, opts, why);
 }
 
 static int parse_letters(const struct opt *table, const char *typed, struct cursor *cursor,
@@ -224,7 +239,8 @@ static int parse_letters(const struct opt *table, const char *typed, struct curs
                 if (r < 0)
                     return r;
             }
-            return value_store(opt, value, opts, why);
+            int r = value_store(opt, value, opts, why);
+            return r < 0 ? r : take_more(cursor, opt, opts, why);
         }
         int r = value_store(opt, value, opts, why);
         if (r < 0)
@@ -258,6 +274,9 @@ int opt_parse(const struct opt *table, enum opt_stop stop, int argc, char **argv
         cursor.next++;
         if (option && strcmp(typed, "--") == 0) {
             done = true;
+            const struct opt *dashes = find_long(table, STR(""));
+            if (dashes)
+                *(bool *)((char *)opts + dashes->offset) = true;
             continue;
         }
         if (!option) {

@@ -8,7 +8,9 @@
  *     };
  *
  * The command's struct starts zeroed; `fallback` texts are then parsed into it
- * as if they had been typed, so that the default in the help is the default. */
+ * as if they had been typed, so that the default in the help is the default.
+ *
+ * A hidden flag whose name is "" is set by "--", for commands to which it matters. */
 #pragma once
 
 #include "base/arena.h"
@@ -42,6 +44,7 @@ struct opt {
     const char *fallback; /* default as text; NULL for zero */
     const char *choices;  /* for OPT_CHOICE */
     bool hidden;          /* for tests: parsed, but in no help */
+    unsigned words;       /* for OPT_LIST: values taken each time; 0 means one */
 };
 
 enum { OPT_LIST_MAX = 64 };

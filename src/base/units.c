@@ -153,6 +153,9 @@ const char *units_format(double value, enum unit unit, char *text, size_t size)
     case UNIT_BYTES:
         format_bytes(value, text, size);
         break;
+    case UNIT_KIB:
+        format_bytes(value * 1024, text, size);
+        break;
     case UNIT_NS:
         format_ns(value, text, size);
         break;

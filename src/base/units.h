@@ -8,6 +8,7 @@ enum unit {
     UNIT_NONE,
     UNIT_COUNT,   /* grouped digits */
     UNIT_BYTES,   /* KiB, MiB, … */
+    UNIT_KIB,     /* kibibytes, shown the same way */
     UNIT_NS,      /* nanoseconds, shown as ns, us, ms or s */
     UNIT_MS,      /* milliseconds, shown the same way */
     UNIT_PERCENT, /* 0 to 100 */

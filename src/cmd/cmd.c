@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static struct render_opts opts_for(FILE *out)
+struct render_opts cmd_render_opts(FILE *out)
 {
     struct render_opts opts = {0};
     /* In a pipe nothing wraps, unless somebody says how wide the reader is. */
@@ -31,7 +31,7 @@ int cmd_render(const struct cmd_call *call, const struct output_opts *output,
                const struct report *report, struct why *why)
 {
     const char *name = output->json ? "json" : output->markdown ? "markdown" : "text";
-    struct render_opts opts = opts_for(call->out);
+    struct render_opts opts = cmd_render_opts(call->out);
     return render(renderer_find(name), report, &opts, call->out, why);
 }
 

@@ -71,6 +71,9 @@ struct output_opts {
             NULL, "print Markdown for issues and CI summaries", NULL, NULL, false                  \
     }
 
+/* How `out` is to be drawn on: colour and line width only on a terminal. */
+struct render_opts cmd_render_opts(FILE *out);
+
 /* Draws the report as asked for: colour and line width only on a terminal. */
 MUST_USE int cmd_render(const struct cmd_call *call, const struct output_opts *output,
                         const struct report *report, struct why *why);

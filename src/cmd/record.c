@@ -7,6 +7,7 @@
 #include "cmd/run_artifacts.h"
 #include "store/reader.h"
 #include "symbolize/symbols.h"
+#include "target/command.h"
 #include "target/interrupt.h"
 #include "target/program.h"
 

@@ -8,8 +8,10 @@
 #include "cmd/run_artifacts.h"
 #include "cmd/run_record.h"
 #include "cmd/run_report.h"
+#include "cmd/scenario.h"
 #include "host/checks.h"
 #include "host/fingerprint.h"
+#include "target/command.h"
 #include "target/interrupt.h"
 #include "target/program.h"
 
@@ -257,18 +259,26 @@ static int target_failed(const struct run *run)
     return EXIT_REGRESSION;
 }
 
-static int scenario_write(const struct run *run, struct why *why)
+static int scenario_keep(const struct run *run, struct why *why)
 {
     const struct baseline *b = &run->baseline;
+    bool same = b->runs.len > 0 && b->outputs == 1;
+    char cwd[PATH_MAX];
     struct scenario scenario = {
         .argv = run->call->argv,
-        .run_id = run->run_id,
+        .folder = getcwd(cwd, sizeof(cwd)),
+        .input = "/dev/null",
+        .metric = "wall",
         .runs = run->opts->runs,
+        .has_warmup = true,
         .warmup = run->opts->warmup,
         .budget_ns = run->opts->budget_ns,
-        .golden_sha256 = b->runs.len > 0 && b->outputs == 1 ? b->runs.data[0].output_sha256 : NULL,
+        .timeout_ns = run->opts->timeout_ns,
+        .golden = same ? arena_printf(run->arena, "sha256:%s", b->runs.data[0].output_sha256)
+                       : NULL,
+        .run_id = run->run_id,
     };
-    return scenario_artifact(run->folder, &scenario, why);
+    return scenario_write(run->folder, &scenario, why);
 }
 
 static int run_steps(struct run *run, struct why *why)
@@ -279,7 +289,7 @@ static int run_steps(struct run *run, struct why *why)
     if (r == 0)
         r = measure(run, why);
     if (r == 0)
-        r = scenario_write(run, why);
+        r = scenario_keep(run, why);
     if (r < 0)
         return r;
     if (run->baseline.end == BASELINE_FAILED)

@@ -1,12 +1,9 @@
 /* Writes each artifact whole or not at all. */
 #include "cmd/run_artifacts.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
-#include "base/text.h"
 #include "present/renderers.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -68,8 +65,8 @@ int json_text_make(const char *schema, const struct value *root, char **ret, siz
     return 0;
 }
 
-static int artifact_write(const char *folder, const char *name, const char *text, size_t len,
-                          struct why *why)
+int artifact_write(const char *folder, const char *name, const char *text, size_t len,
+                   struct why *why)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -90,91 +87,4 @@ int artifact_json(const char *folder, const char *name, const char *schema,
     r = artifact_write(folder, name, text, len, why);
     free(text);
     return r;
-}
-
-/* A basic string of TOML. What is no UTF-8 cannot stand in one: U+FFFD marks the place. */
-static void toml_text(FILE *out, struct str s)
-{
-    fputc('"', out);
-    while (s.len > 0) {
-        int32_t code;
-        size_t n = utf8_decode(s, &code);
-        if (code < 0)
-            fputs("\xef\xbf\xbd", out);
-        else if (code == '"' || code == '\\')
-            fprintf(out, "\\%c", (char)code);
-        else if (code < 0x20 || code == 0x7f)
-            fprintf(out, "\\u%04x", (unsigned)code);
-        else
-            fwrite(s.data, 1, n, out);
-        s.data += n;
-        s.len -= n;
-    }
-    fputc('"', out);
-}
-
-int scenario_artifact(const char *folder, const struct scenario *scenario, struct why *why)
-{
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return why_nomem(why);
-    char cwd[PATH_MAX];
-    fputs("# What was measured. Keep it beside the program to measure the same again.\n", out);
-    fputs("command = [", out);
-    for (size_t i = 0; scenario->argv[i]; i++) {
-        fputs(i ? ", " : "", out);
-        toml_text(out, str_from(scenario->argv[i]));
-    }
-    fputs("]\n", out);
-    if (getcwd(cwd, sizeof(cwd))) {
-        fputs("folder = ", out);
-        toml_text(out, str_from(cwd));
-        fputc('\n', out);
-    }
-    fprintf(out, "input = \"/dev/null\"\nmetric = \"wall\"\nruns = %u\nwarmup = %u\n",
-            scenario->runs, scenario->warmup);
-    fprintf(out, "budget_s = %.3f\n", (double)scenario->budget_ns / (double)NS_PER_SEC);
-    if (scenario->golden_sha256)
-        fprintf(out, "golden_output_sha256 = \"%s\"\n", scenario->golden_sha256);
-    fprintf(out, "run_id = \"%s\"\n", scenario->run_id);
-    if (fclose(out) != 0) {
-        free(text);
-        return why_nomem(why);
-    }
-    int r = artifact_write(folder, "scenario.toml", text, len, why);
-    free(text);
-    return r;
-}
-
-static bool is_plain(const char *word)
-{
-    if (!*word)
-        return false;
-    for (const char *p = word; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("_-./=:,+@%", *p))
-            return false;
-    return true;
-}
-
-const char *command_quote(struct arena *arena, char *const *argv)
-{
-    const char *all = "";
-    for (size_t i = 0; argv[i]; i++) {
-        const char *word = argv[i];
-        if (!is_plain(word)) {
-            const char *quoted = "'";
-            struct str rest = str_from(word);
-            while (rest.len > 0) {
-                struct str part = str_cut(&rest, '\'');
-                bool more = part.data + part.len < word + strlen(word);
-                quoted = arena_printf(arena, "%s%.*s%s", quoted, STR_FMT(part),
-                                      more ? "'\\''" : "");
-            }
-            word = arena_printf(arena, "%s'", quoted);
-        }
-        all = arena_printf(arena, "%s%s%s", all, i ? " " : "", word);
-    }
-    return all;
 }

@@ -67,3 +67,18 @@ struct bench_result {
     VEC(struct bench_run) runs;
     const char *missing[BENCH_METRICS]; /* "n/a: reason"; NULL when measured */
 };
+
+/* Where and when results were made; a text is empty when it is not known. */
+struct bench_origin {
+    const char *time;     /* ISO 8601, UTC: sorts as text */
+    const char *revision; /* git */
+    const char *branch;
+    const char *machine; /* "Intel(R) Xeon(R) Processor, 2 threads": results of two machines are
+                          * two series */
+};
+
+/* The text of bench_origin.machine. */
+const char *bench_machine(struct arena *arena, const char *cpu_model, uint64_t threads);
+
+/* Frees the runs; texts are the arena's of whoever made it. A zeroed result is fine. */
+void bench_result_deinit(struct bench_result *result);

@@ -121,6 +121,13 @@ struct value *value_put_machine(struct value *parent, const char *key, struct va
     return item_add(parent, key, NULL, SHOW_MACHINE, child);
 }
 
+struct value *value_put_for(struct value *parent, enum value_show show, const char *key,
+                            const char *title, struct value child)
+{
+    assert(!parent || parent->kind == VALUE_MAP);
+    return item_add(parent, key, title, show, child);
+}
+
 struct value *value_append(struct value *list, struct value child)
 {
     assert(!list || list->kind == VALUE_LIST);

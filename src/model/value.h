@@ -27,10 +27,12 @@ enum value_kind {
     VALUE_NULL,  /* data that is null by itself, as in SQL; not "could not be measured" */
 };
 
-/* How a renderer for people shows an entry; machines always get all of it. */
+/* Who is shown an entry. What machines are not shown says in another form what they are. */
 enum value_show {
     SHOW_ALWAYS,
-    SHOW_MACHINE, /* left out of text and Markdown */
+    SHOW_MACHINE,  /* left out of text and Markdown */
+    SHOW_PEOPLE,   /* left out of JSON */
+    SHOW_TERMINAL, /* in text only: drawings of fixed width */
 };
 
 enum tone { TONE_PLAIN, TONE_GOOD, TONE_WARN, TONE_BAD, TONE_DIM };
@@ -114,6 +116,9 @@ struct value value_table(struct arena *arena, const struct column *columns, size
 struct value *value_put(struct value *parent, const char *key, const char *title,
                         struct value child);
 struct value *value_put_machine(struct value *parent, const char *key, struct value child);
+/* The same for people only, or for a terminal only. */
+struct value *value_put_for(struct value *parent, enum value_show show, const char *key,
+                            const char *title, struct value child);
 struct value *value_append(struct value *list, struct value child);
 
 /* Appends a row of NA cells ("not set") to be filled; NULL when out of memory. */

@@ -13,6 +13,11 @@ static void draw_na(struct jsonw *json, struct str reason)
     jsonw_text(json, str_from(text));
 }
 
+static bool is_shown(const struct value_item *item)
+{
+    return item->show == SHOW_ALWAYS || item->show == SHOW_MACHINE;
+}
+
 static void draw_items(struct jsonw *json, const struct value *value)
 {
     bool map = value->kind == VALUE_MAP;
@@ -22,6 +27,8 @@ static void draw_items(struct jsonw *json, const struct value *value)
         jsonw_array_begin(json);
     for (const struct value_item *item = value->items ? value->items->first : NULL; item;
          item = item->next) {
+        if (!is_shown(item))
+            continue;
         if (map)
             jsonw_key(json, item->key);
         draw(json, &item->value);
@@ -90,6 +97,8 @@ void json_draw(const struct report *report, const struct render_opts *opts, FILE
     jsonw_text(&json, str_from(report->schema));
     for (const struct value_item *item = report->root->items ? report->root->items->first : NULL;
          item; item = item->next) {
+        if (!is_shown(item))
+            continue;
         jsonw_key(&json, item->key);
         draw(&json, &item->value);
     }

@@ -5,6 +5,11 @@
 
 enum { HEADING_DEPTH_MAX = 5 };
 
+static bool is_shown(const struct value_item *item)
+{
+    return item->show == SHOW_ALWAYS || item->show == SHOW_PEOPLE;
+}
+
 /* Text nobody here wrote must not become markup, a new cell or a new row. */
 static void put(FILE *out, struct str text)
 {
@@ -83,7 +88,7 @@ static void draw_map(const struct value *map, int depth, FILE *out)
     bool any = false;
     const struct value_item *first = map->items ? map->items->first : NULL;
     for (const struct value_item *item = first; item; item = item->next) {
-        if (item->show != SHOW_ALWAYS || !value_is_scalar(&item->value))
+        if (!is_shown(item) || !value_is_scalar(&item->value))
             continue;
         if (!any)
             fputs("| field | value |\n|---|---|\n", out);
@@ -95,7 +100,7 @@ static void draw_map(const struct value *map, int depth, FILE *out)
     if (any)
         fputc('\n', out);
     for (const struct value_item *item = first; item; item = item->next)
-        if (item->show == SHOW_ALWAYS && !value_is_scalar(&item->value))
+        if (is_shown(item) && !value_is_scalar(&item->value))
             draw_child(item, depth, out);
 }
 

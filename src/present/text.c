@@ -212,11 +212,11 @@ static void draw_scalars(const struct style *style, const struct value *map, int
     const struct value_item *first = map->items ? map->items->first : NULL;
     size_t width = 0;
     for (const struct value_item *item = first; item; item = item->next)
-        if (item->show == SHOW_ALWAYS && value_is_scalar(&item->value))
+        if (item->show != SHOW_MACHINE && value_is_scalar(&item->value))
             width = MAX(width, text_width(str_from(value_item_title(item))));
     width = MIN(width, (size_t)TITLE_COLUMNS_MAX);
     for (const struct value_item *item = first; item; item = item->next) {
-        if (item->show != SHOW_ALWAYS || !value_is_scalar(&item->value))
+        if (item->show == SHOW_MACHINE || !value_is_scalar(&item->value))
             continue;
         size_t used = text_width(str_from(value_item_title(item)));
         pad(style->out, (size_t)depth * INDENT);
@@ -246,10 +246,10 @@ static void draw_map(const struct style *style, const struct value *map, int dep
     bool any = false;
     for (const struct value_item *item = map->items ? map->items->first : NULL; item;
          item = item->next)
-        any = any || (item->show == SHOW_ALWAYS && value_is_scalar(&item->value));
+        any = any || (item->show != SHOW_MACHINE && value_is_scalar(&item->value));
     for (const struct value_item *item = map->items ? map->items->first : NULL; item;
          item = item->next) {
-        if (item->show != SHOW_ALWAYS || value_is_scalar(&item->value))
+        if (item->show == SHOW_MACHINE || value_is_scalar(&item->value))
             continue;
         if (blank && any)
             fputc('\n', style->out);

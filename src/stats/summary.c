@@ -1,6 +1,8 @@
 /* Order statistics of runs. Pure functions over doubles. */
 #include "stats/summary.h"
 
+#include "stats/random.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +14,17 @@ static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+void sort_in_place(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare);
+}
+
+double median_in_place(double *values, size_t count)
+{
+    sort_in_place(values, count);
+    return percentile_sorted(values, count, 0.5);
 }
 
 static double *sorted_copy(const double *values, size_t count)
@@ -72,8 +85,7 @@ int median_interval_ranks(size_t count, size_t *ret_low, size_t *ret_high)
 static double median_of(const double *values, size_t count, double *scratch)
 {
     memcpy(scratch, values, count * sizeof(*scratch));
-    qsort(scratch, count, sizeof(*scratch), compare);
-    return percentile_sorted(scratch, count, 0.5);
+    return median_in_place(scratch, count);
 }
 
 static double drift_percent(const double *values, size_t count, double *scratch)
@@ -122,10 +134,16 @@ int summary_make(const double *values, size_t count, struct summary *ret)
         .min = sorted[0],
         .max = sorted[count - 1],
         .median = percentile_sorted(sorted, count, 0.5),
+        .p5 = percentile_sorted(sorted, count, 0.05),
         .p95 = percentile_sorted(sorted, count, 0.95),
         .p99 = percentile_sorted(sorted, count, 0.99),
+        .p99_9 = percentile_sorted(sorted, count, 0.999),
+        .p99_99 = percentile_sorted(sorted, count, 0.9999),
+        .p5_carried = count >= 20,
         .p95_carried = count >= 20,
         .p99_carried = count >= 100,
+        .p99_9_carried = count >= 1000,
+        .p99_99_carried = count >= 10000,
     };
     size_t low, high;
     if (median_interval_ranks(count, &low, &high) == 0) {
@@ -139,15 +157,6 @@ int summary_make(const double *values, size_t count, struct summary *ret)
     free(scratch);
     *ret = s;
     return 0;
-}
-
-/* splitmix64: small, good enough to draw indexes, and the same everywhere. */
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
 }
 
 int median_bootstrap(const double *values, size_t count, uint64_t seed, double *ret_low,

@@ -29,8 +29,8 @@ enum { SUMMARY_RUNS_MAX = 1000000 };
 struct summary {
     size_t count;
     double min, max, mean, median;
-    double p95, p99;
-    bool p95_carried, p99_carried;
+    double p5, p95, p99, p99_9, p99_99;
+    bool p5_carried, p95_carried, p99_carried, p99_9_carried, p99_99_carried;
     bool has_interval;
     double median_low, median_high; /* 95% */
     double stddev;                  /* of the sample (n-1); 0 for one run */
@@ -41,6 +41,11 @@ struct summary {
 };
 
 MUST_USE int summary_make(const double *values, size_t count, struct summary *ret);
+
+/* Ascending. */
+void sort_in_place(double *values, size_t count);
+/* Sorts them; count >= 1. */
+double median_in_place(double *values, size_t count);
 
 /* `sorted` ascending, count >= 1, 0 <= share <= 1. */
 double percentile_sorted(const double *sorted, size_t count, double share);

@@ -65,6 +65,7 @@ struct symbolizer {
 extern const struct symbolizer *const symbolizers[];
 extern const size_t symbolizers_count;
 
+extern const struct symbolizer symbolizer_unwind_ranges;
 extern const struct symbolizer symbolizer_elf;
 extern const struct symbolizer symbolizer_go;
 extern const struct symbolizer symbolizer_dwarf;

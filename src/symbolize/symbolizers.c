@@ -3,6 +3,7 @@
 #include "symbolize/internal.h"
 
 const struct symbolizer *const symbolizers[] = {
+    &symbolizer_unwind_ranges,
     &symbolizer_elf,
     &symbolizer_dwarf,
     &symbolizer_kallsyms,

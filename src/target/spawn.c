@@ -63,9 +63,6 @@ static void event_take(struct spawn *spawn, const struct launcher_event *event)
     case LAUNCHER_FORKED:
         spawn->pid = event->pid;
         break;
-    case LAUNCHER_EXEC:
-        spawn->exec = *event;
-        break;
     case LAUNCHER_EXEC_FAILED:
         spawn->exec_error = event->error;
         break;
@@ -80,6 +77,7 @@ static void event_take(struct spawn *spawn, const struct launcher_event *event)
         spawn->end = *event;
         break;
     case LAUNCHER_REAPED:
+        spawn->exited = true;
         spawn->reaped = true;
         spawn->end = *event;
         break;
@@ -178,6 +176,7 @@ int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *w
     if (!spawn)
         return why_nomem(why);
     *spawn = (struct spawn){.foreground = opts->foreground,
+                            .end_group = opts->end_group && !opts->foreground,
                             .held = opts->hold,
                             .was_held = opts->hold,
                             .timeout_ns = opts->timeout_ns,
@@ -283,25 +282,17 @@ static void captured_finish(struct spawn_pipe *pipe, struct spawn_captured *ret)
 
 /* The target is gone; what is left in the pipes belongs to the run. Children that it left
  * behind may hold them open for ever, so the patience ends. */
-static int drain_rest(struct spawn *spawn, struct why *why)
+static void drain_rest(struct spawn *spawn)
 {
     uint64_t until_ns = clock_mono_ns() + LEFT_OPEN_GRACE_MS * NS_PER_MS;
-    while (!spawn->reaped ||
-           ((spawn->output.fd >= 0 || spawn->error.fd >= 0) && clock_mono_ns() < until_ns)) {
-        if (spawn->reaped) {
-            struct pollfd fds[] = {{.fd = spawn->output.fd, .events = POLLIN},
-                                   {.fd = spawn->error.fd, .events = POLLIN}};
-            if (poll(fds, ARRAY_SIZE(fds), 10) > 0) {
-                pipe_drain(&spawn->output);
-                pipe_drain(&spawn->error);
-            }
-            continue;
+    while ((spawn->output.fd >= 0 || spawn->error.fd >= 0) && clock_mono_ns() < until_ns) {
+        struct pollfd fds[] = {{.fd = spawn->output.fd, .events = POLLIN},
+                               {.fd = spawn->error.fd, .events = POLLIN}};
+        if (poll(fds, ARRAY_SIZE(fds), 10) > 0) {
+            pipe_drain(&spawn->output);
+            pipe_drain(&spawn->error);
         }
-        int r = pump(spawn, POLL_MS_MAX, why);
-        if (r < 0)
-            return r;
     }
-    return 0;
 }
 
 /* What happened between fork and exec is the target's by the kernel's books, not by ours. */
@@ -323,7 +314,8 @@ static void io_fill(const struct spawn *spawn, struct spawn_result *result)
         str_to_u64(str_field(text, "write_bytes"), 10, &result->storage_write_bytes) < 0)
         result->io_error = ENODATA;
     result->read_bytes = without(result->read_bytes, spawn->was_held ? 1 : 0);
-    result->write_bytes = without(result->write_bytes, sizeof(struct launcher_event));
+    result->write_bytes = without(result->write_bytes,
+                                  spawn->was_held ? sizeof(struct launcher_event) : 0);
 }
 
 /* The kernel's counters lag by some pages, and the last steps to exec touch a few: a peak
@@ -333,31 +325,53 @@ static bool peak_is_targets(uint64_t peak_bytes, uint64_t floor_bytes)
     return peak_bytes > floor_bytes + floor_bytes / 50 + PEAK_SLACK_BYTES;
 }
 
+static uint64_t launcher_cpu_ns(const struct spawn *spawn)
+{
+    uint64_t all_ns = spawn->end.own_cpu_ns;
+    if (!spawn->nest)
+        return all_ns;
+    uint64_t ns = without(all_ns, spawn->nest->cpu_ns);
+    spawn->nest->cpu_ns = all_ns;
+    return ns;
+}
+
+/* Processes that the target started and did not wait for. Its group has no other members: it
+ * led it, and it is gone. */
+static bool group_end(const struct spawn *spawn)
+{
+    return spawn->end_group && spawn->reaped && kill(-spawn->pid, SIGKILL) == 0;
+}
+
 int spawn_finish(struct spawn *spawn, struct spawn_result *ret, struct why *why)
 {
-    int r = control_say(spawn, why);
-    if (r == 0)
-        r = drain_rest(spawn, why);
+    int r = spawn->reap ? 0 : control_say(spawn, why);
+    while (r == 0 && !spawn->reaped)
+        r = pump(spawn, POLL_MS_MAX, why);
+    bool left_behind = r == 0 && group_end(spawn);
     if (r < 0)
         return r;
+    drain_rest(spawn);
     if (spawn->exec_error)
         return exec_error(spawn, why);
-    const struct launcher_event *end = &spawn->end, *before = &spawn->exec;
+    const struct launcher_event *end = &spawn->end;
+    const struct launcher_usage *all = &end->all, *before = &end->before;
     struct spawn_result result = {
         .status = end->status,
         .timed_out = spawn->timed_out,
+        .left_behind = left_behind,
         .interrupted = spawn->interrupted,
-        .wall_ns = end->end_ns - spawn->exec.start_ns,
-        .user_ns = without(end->user_ns, before->user_ns),
-        .system_ns = without(end->system_ns, before->system_ns),
-        .peak_rss_known = peak_is_targets(end->rss_peak_bytes, spawn->exec.rss_floor_bytes),
-        .peak_rss_bytes = end->rss_peak_bytes,
-        .peak_rss_floor_bytes = spawn->exec.rss_floor_bytes,
-        .faults_minor = without(end->faults_minor, before->faults_minor),
-        .faults_major = without(end->faults_major, before->faults_major),
-        .switches_voluntary = without(end->switches_voluntary, before->switches_voluntary),
-        .switches_involuntary = without(end->switches_involuntary, before->switches_involuntary),
-        .launcher_cpu_ns = end->own_cpu_ns,
+        .wall_ns = without(end->end_ns, end->start_ns),
+        .user_ns = without(all->user_ns, before->user_ns),
+        .system_ns = without(all->system_ns, before->system_ns),
+        .peak_rss_known = peak_is_targets(all->rss_peak_bytes, before->rss_peak_bytes),
+        .peak_rss_bytes = all->rss_peak_bytes,
+        .peak_rss_exact_bytes = end->rss_exact_bytes,
+        .peak_rss_floor_bytes = before->rss_peak_bytes,
+        .faults_minor = without(all->faults_minor, before->faults_minor),
+        .faults_major = without(all->faults_major, before->faults_major),
+        .switches_voluntary = without(all->switches_voluntary, before->switches_voluntary),
+        .switches_involuntary = without(all->switches_involuntary, before->switches_involuntary),
+        .launcher_cpu_ns = launcher_cpu_ns(spawn),
     };
     io_fill(spawn, &result);
     captured_finish(&spawn->output, &result.output);
@@ -366,12 +380,29 @@ int spawn_finish(struct spawn *spawn, struct spawn_result *ret, struct why *why)
     return 0;
 }
 
+/* The launcher goes on to the next run only when this one is over. */
+static void nest_leave(struct spawn *spawn)
+{
+    uint64_t until_ns = clock_mono_ns() + CLOSE_MS_MAX * NS_PER_MS;
+    while (!spawn->reaped && !spawn->fork_error && clock_mono_ns() < until_ns)
+        if (pump(spawn, POLL_MS_MAX, NULL) < 0)
+            break;
+    spawn->nest->broken = !spawn->reaped && !spawn->fork_error;
+    fd_close(&spawn->output.fd);
+    fd_close(&spawn->error.fd);
+}
+
 void spawn_close(struct spawn *spawn)
 {
     if (!spawn)
         return;
     if (!spawn->exited)
         signal_target(spawn, SIGKILL);
+    if (spawn->nest) {
+        nest_leave(spawn);
+        free(spawn);
+        return;
+    }
     /* The end of the control pipe lets the launcher reap and go. */
     fd_close(&spawn->control_fd);
     fd_close(&spawn->output.fd);

@@ -13,6 +13,8 @@
  * words. A foreground target stays in whyslow's group, keeps the terminal, and
  * gets Ctrl-C from it directly; a timeout then ends the process itself only.
  *
+ * Many runs of one command share a launcher (spawn_nest_open), which saves an exec a run.
+ *
  * What a captured stream brings is counted and hashed as it arrives, and only
  * its end is kept: any amount of output takes the same memory. */
 #pragma once
@@ -25,20 +27,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE };
+enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE, SPAWN_FILE };
 
-enum { SPAWN_TAIL_BYTES = 2048 };
+enum { SPAWN_TAIL_BYTES = 2048, SPAWN_ENVIRONMENT_MAX = 65536 };
 
 struct spawn_opts {
     char *const *argv;       /* ends with NULL; argv[0] as typed */
     const char *path;        /* from program_find() */
-    enum spawn_stream input; /* SPAWN_NULL or SPAWN_INHERIT */
+    enum spawn_stream input; /* not SPAWN_CAPTURE */
     enum spawn_stream output;
     enum spawn_stream error;
-    uint64_t timeout_ns; /* 0: none. SIGTERM then, and SIGKILL a second later */
+    const char *input_path;   /* for SPAWN_FILE */
+    const char *output_path;  /* the same; made or emptied before each run */
+    size_t environment_bytes; /* of one more variable, WHYSLOW_PADDING; 0: none */
+    uint64_t timeout_ns;      /* 0: none. SIGTERM then, and SIGKILL a second later */
     bool foreground;
     bool hold;  /* do not exec before spawn_release(): collectors are set up in between */
     bool plain; /* do without the embedded helper; for tests of that path */
+    /* Stop the target at its exit to read the exact peak of its memory. It can notice, and its
+     * times are longer: not for runs that are timed. */
+    bool trace;
+    bool end_group;          /* what is left of its process group when it has ended is killed */
+    struct spawn_nest *nest; /* a launcher kept from run to run; NULL: one for this run alone */
 };
 
 struct spawn_captured {
@@ -54,14 +64,16 @@ struct spawn_captured {
 struct spawn_result {
     int status;       /* as from wait4 */
     bool timed_out;   /* we ended it */
+    bool left_behind; /* with end_group: there was something */
     int interrupted;  /* the signal that whyslow got while it ran, or 0 */
-    uint64_t wall_ns; /* from just before exec to its end */
+    uint64_t wall_ns; /* from just before it is made (if held: before its exec) to its end */
     uint64_t user_ns;
     uint64_t system_ns;
     bool peak_rss_known; /* false: hidden below the launcher's own memory */
     /* Of the largest process. The kernel's own figure; since 6.2 it is rough by some 100 KiB
      * a CPU, which shows in small programs. */
     uint64_t peak_rss_bytes;
+    uint64_t peak_rss_exact_bytes; /* of the first process, with `trace`; 0: not known */
     uint64_t peak_rss_floor_bytes;
     uint64_t faults_minor;
     uint64_t faults_major;
@@ -78,6 +90,14 @@ struct spawn_result {
 };
 
 struct spawn;
+
+/* A launcher that stays. Only argv, path, plain and environment_bytes of `opts` count: the
+ * last as the largest that a run will ask for. One run at a time. */
+struct spawn_nest;
+MUST_USE int spawn_nest_open(const struct spawn_opts *opts, struct spawn_nest **ret,
+                             struct why *why);
+/* NULL is fine. Only when no run of it is left. */
+void spawn_nest_close(struct spawn_nest *nest);
 
 MUST_USE int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *why);
 int spawn_pid(const struct spawn *spawn);

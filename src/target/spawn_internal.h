@@ -14,12 +14,15 @@ struct spawn_pipe {
 
 struct spawn {
     bool foreground;
+    bool end_group;
     bool held;
     bool was_held;
     uint64_t timeout_ns;
-    char name[128]; /* for messages */
-    pid_t launcher;
-    int pid; /* of the target; 0 until known */
+    char name[128];          /* for messages */
+    pid_t launcher;          /* 0 when it is the nest's */
+    struct spawn_nest *nest; /* its fds are borrowed then */
+    bool reap;               /* ends with LAUNCHER_REAPED, without a zombie for us */
+    int pid;                 /* of the target; 0 until known */
     int event_fd;
     int control_fd;
     struct spawn_pipe output;
@@ -35,9 +38,39 @@ struct spawn {
     bool reaped;
     int exec_error;
     int fork_error;
-    struct launcher_event exec;
     struct launcher_event end; /* EXITED, then REAPED */
 };
 
-/* Starts the launcher: from the embedded helper, else as a fork of ourselves. */
+struct spawn_nest {
+    pid_t launcher;
+    int event_fd;
+    int control_fd;
+    uint64_t cpu_ns; /* of the launcher, up to the last run */
+    bool broken;     /* a run of it could not be ended: no more requests */
+};
+
+struct spawn_ends { /* what the launcher gets; all close-on-exec here */
+    int stdio[3];
+    int event;
+    int control;
+};
+#define SPAWN_ENDS_INIT ((struct spawn_ends){{-1, -1, -1}, -1, -1})
+void spawn_ends_close(struct spawn_ends *ends);
+MUST_USE int spawn_streams_open(const struct spawn_opts *opts, struct spawn *spawn,
+                                struct spawn_ends *ends, struct why *why);
+/* An end that is not 0 to 2, where the target's streams go. */
+int spawn_lift(int fd);
+
+/* A process that runs launcher_run(): the embedded helper, else a fork of ourselves. `ours`
+ * are the two ends that a fork must not keep. */
+MUST_USE int spawn_launcher_start(struct launcher_opts *launcher, const struct spawn_ends *ends,
+                                  const int ours[2], bool plain, pid_t *ret_pid);
+/* Our environment with room for padding; ours itself for 0. Freed by environment_free(). */
+char **environment_make(size_t bytes);
+void environment_free(char **env);
+
+/* Starts the launcher of one run, or asks the one that is there. */
 MUST_USE int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why *why);
+MUST_USE int spawn_nest_request(const struct spawn_opts *opts, struct spawn *spawn,
+                                struct why *why);
+int spawn_launch_failed(int error, const char *name, struct why *why);

@@ -20,13 +20,7 @@
 extern const unsigned char launcher_blob[];
 extern const size_t launcher_blob_bytes;
 
-struct ends { /* what the launcher gets; all close-on-exec here */
-    int stdio[3];
-    int event;
-    int control;
-};
-
-static void ends_close(struct ends *ends)
+void spawn_ends_close(struct spawn_ends *ends)
 {
     for (int i = 0; i < 3; i++)
         fd_close(&ends->stdio[i]);
@@ -36,7 +30,7 @@ static void ends_close(struct ends *ends)
 
 /* fd 0 to 2 may be closed in whyslow itself; a pipe there would be overwritten by the
  * target's streams, so every end of ours lives above them. */
-static int lift(int fd)
+int spawn_lift(int fd)
 {
     if (fd < 0 || fd > 2)
         return fd;
@@ -52,17 +46,22 @@ static int make_pipe(int *ret_read, int *ret_write)
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
-    *ret_read = lift(fds[0]);
-    *ret_write = lift(fds[1]);
+    *ret_read = spawn_lift(fds[0]);
+    *ret_write = spawn_lift(fds[1]);
     return *ret_read < 0 || *ret_write < 0 ? -EMFILE : 0;
 }
 
-static int open_stream(enum spawn_stream kind, int fd, int *ret_target, int *ret_ours)
+static int open_stream(enum spawn_stream kind, const char *path, int fd, int *ret_target,
+                       int *ret_ours)
 {
     if (kind == SPAWN_INHERIT)
         return 0; /* as it is, also when it is closed */
-    if (kind == SPAWN_NULL) {
-        *ret_target = lift(open("/dev/null", (fd == 0 ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
+    if (kind == SPAWN_NULL || kind == SPAWN_FILE) {
+        int flags = fd == 0              ? O_RDONLY
+                    : kind == SPAWN_NULL ? O_WRONLY
+                                         : O_WRONLY | O_CREAT | O_TRUNC;
+        *ret_target = spawn_lift(
+            open(kind == SPAWN_NULL ? "/dev/null" : path, flags | O_CLOEXEC, 0666));
         return *ret_target < 0 ? -errno : 0;
     }
     int r = make_pipe(ret_ours, ret_target);
@@ -71,19 +70,21 @@ static int open_stream(enum spawn_stream kind, int fd, int *ret_target, int *ret
     return r;
 }
 
-static int open_ends(const struct spawn_opts *opts, struct spawn *spawn, struct ends *ends,
-                     struct why *why)
+int spawn_streams_open(const struct spawn_opts *opts, struct spawn *spawn, struct spawn_ends *ends,
+                       struct why *why)
 {
     int none = -1;
-    int r = open_stream(opts->input, 0, &ends->stdio[0], &none);
+    int r = open_stream(opts->input, opts->input_path, 0, &ends->stdio[0], &none);
+    if (r < 0 && opts->input == SPAWN_FILE)
+        return why_errno(why, -r, "give a file that can be read: --input FILE",
+                         "cannot open the input '%s'", opts->input_path);
     if (r == 0)
-        r = open_stream(opts->output, 1, &ends->stdio[1], &spawn->output.fd);
+        r = open_stream(opts->output, opts->output_path, 1, &ends->stdio[1], &spawn->output.fd);
+    if (r < 0 && opts->output == SPAWN_FILE)
+        return why_errno(why, -r, "give a file that can be written: --output FILE",
+                         "cannot open the output '%s'", opts->output_path);
     if (r == 0)
-        r = open_stream(opts->error, 2, &ends->stdio[2], &spawn->error.fd);
-    if (r == 0)
-        r = make_pipe(&spawn->event_fd, &ends->event);
-    if (r == 0)
-        r = make_pipe(&ends->control, &spawn->control_fd);
+        r = open_stream(opts->error, NULL, 2, &ends->stdio[2], &spawn->error.fd);
     if (r < 0)
         return why_errno(why, -r, "close some files, or raise 'ulimit -n'",
                          "cannot set up the streams of '%s'", spawn->name);
@@ -99,7 +100,7 @@ static int helper_open(void)
     int fd = memfd_create("whyslow-launcher", MFD_CLOEXEC | MFD_EXEC);
     if (fd < 0 && errno == EINVAL)
         fd = memfd_create("whyslow-launcher", MFD_CLOEXEC); /* Linux before 6.3 */
-    fd = lift(fd);
+    fd = spawn_lift(fd);
     if (fd < 0)
         return -errno;
     int r = fd_write_all(fd, launcher_blob, launcher_blob_bytes);
@@ -110,8 +111,35 @@ static int helper_open(void)
     return fd;
 }
 
-static int helper_spawn(const struct launcher_opts *launcher, const struct ends *ends, int helper,
-                        char *const *argv, pid_t *ret_pid)
+char **environment_make(size_t bytes)
+{
+    static const char name[] = LAUNCHER_PADDING;
+    if (bytes == 0)
+        return environ;
+    bytes = MIN(bytes, (size_t)SPAWN_ENVIRONMENT_MAX);
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    /* One block: the pointers, then the variable. */
+    char **env = calloc(1, (count + 2) * sizeof(*env) + sizeof(name) + bytes);
+    if (!env)
+        return NULL;
+    char *padding = (char *)(env + count + 2);
+    memcpy(env, environ, count * sizeof(*env));
+    memcpy(padding, name, sizeof(name));
+    memset(padding + sizeof(name) - 1, 'x', bytes);
+    env[count] = padding;
+    return env;
+}
+
+void environment_free(char **env)
+{
+    if (env != environ)
+        free(env);
+}
+
+static int helper_spawn(const struct launcher_opts *launcher, const struct spawn_ends *ends,
+                        int helper, char *const *argv, pid_t *ret_pid)
 {
     char path[32];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", helper);
@@ -130,12 +158,12 @@ static int helper_spawn(const struct launcher_opts *launcher, const struct ends 
         if (kept[i] >= 0)
             r = posix_spawn_file_actions_adddup2(&actions, kept[i], kept[i]);
     if (r == 0)
-        r = posix_spawn(ret_pid, path, &actions, NULL, argv, environ);
+        r = posix_spawn(ret_pid, path, &actions, NULL, argv, launcher->env);
     posix_spawn_file_actions_destroy(&actions);
     return -r;
 }
 
-static int start_helper(const struct launcher_opts *launcher, const struct ends *ends,
+static int start_helper(const struct launcher_opts *launcher, const struct spawn_ends *ends,
                         pid_t *ret_pid)
 {
     AUTO(fd_close) int helper = helper_open();
@@ -165,20 +193,20 @@ static int start_helper(const struct launcher_opts *launcher, const struct ends 
 
 /* Without the helper the launcher is a fork of ourselves; a peak below our own memory is then
  * unknown (spawn_result.peak_rss_known). */
-static int start_fork(const struct launcher_opts *launcher, const struct ends *ends,
-                      struct spawn *spawn)
+static int start_fork(const struct launcher_opts *launcher, const struct spawn_ends *ends,
+                      const int ours[2], pid_t *ret_pid)
 {
     pid_t pid = fork();
     if (pid < 0)
         return -errno;
     if (pid > 0) {
-        spawn->launcher = pid;
+        *ret_pid = pid;
         return 0;
     }
     /* Nobody execs here, so close-on-exec does not help: with a copy of whyslow's end the
      * launcher would never see whyslow go. */
-    close(spawn->control_fd);
-    close(spawn->event_fd);
+    close(ours[0]);
+    close(ours[1]);
     for (int i = 0; i < 3; i++)
         if (ends->stdio[i] >= 0)
             dup2(ends->stdio[i], i);
@@ -201,34 +229,58 @@ static uint64_t mask_as_u64(const sigset_t *set)
     return mask;
 }
 
-int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why *why)
+int spawn_launcher_start(struct launcher_opts *launcher, const struct spawn_ends *ends,
+                         const int ours[2], bool plain, pid_t *ret_pid)
 {
-    AUTO(ends_close) struct ends ends = {{-1, -1, -1}, -1, -1};
-    int r = open_ends(opts, spawn, &ends, why);
-    if (r < 0)
-        return r;
     /* Blocked until the launcher blocks them itself: a Ctrl-C in between must not kill it. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    launcher->signal_mask = mask_as_u64(&old);
+    int r = plain ? -ENOSYS : start_helper(launcher, ends, ret_pid);
+    if (r < 0 && helper_is_refused(-r))
+        r = start_fork(launcher, ends, ours, ret_pid);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return r;
+}
+
+int spawn_launch_failed(int error, const char *name, struct why *why)
+{
+    return why_errno(why, error,
+                     error == E2BIG ? "give fewer or shorter arguments"
+                                    : "free some memory, or raise 'ulimit -u'",
+                     "cannot start a process for '%s'", name);
+}
+
+int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why *why)
+{
+    if (opts->nest)
+        return spawn_nest_request(opts, spawn, why);
+    AUTO(spawn_ends_close) struct spawn_ends ends = SPAWN_ENDS_INIT;
+    int r = spawn_streams_open(opts, spawn, &ends, why);
+    if (r < 0)
+        return r;
+    r = make_pipe(&spawn->event_fd, &ends.event);
+    if (r == 0)
+        r = make_pipe(&ends.control, &spawn->control_fd);
+    if (r < 0)
+        return why_errno(why, -r, "close some files, or raise 'ulimit -n'",
+                         "cannot set up the streams of '%s'", spawn->name);
+    char **env = environment_make(opts->environment_bytes);
+    if (!env)
+        return why_nomem(why);
     struct launcher_opts launcher = {
         .event_fd = ends.event,
         .control_fd = ends.control,
         .drain_fd = {spawn->output.fd, spawn->error.fd},
-        .flags = (opts->foreground ? 0u : LAUNCHER_OWN_GROUP) | (opts->hold ? LAUNCHER_HOLD : 0u),
-        .signal_mask = mask_as_u64(&old),
+        .flags = (opts->foreground ? 0u : LAUNCHER_OWN_GROUP) | (opts->hold ? LAUNCHER_HOLD : 0u) |
+                 (opts->trace ? LAUNCHER_TRACE : 0u),
         .path = opts->path,
         .argv = opts->argv,
-        .env = environ,
+        .env = env,
     };
-    r = opts->plain ? -ENOSYS : start_helper(&launcher, &ends, &spawn->launcher);
-    if (r < 0 && helper_is_refused(-r))
-        r = start_fork(&launcher, &ends, spawn);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r < 0)
-        return why_errno(why, -r,
-                         r == -E2BIG ? "give fewer or shorter arguments"
-                                     : "free some memory, or raise 'ulimit -u'",
-                         "cannot start a process for '%s'", spawn->name);
-    return 0;
+    const int ours[] = {spawn->event_fd, spawn->control_fd};
+    r = spawn_launcher_start(&launcher, &ends, ours, opts->plain, &spawn->launcher);
+    environment_free(env);
+    return r < 0 ? spawn_launch_failed(-r, spawn->name, why) : 0;
 }

@@ -1,9 +1,9 @@
 /* A program whose costs are known, because it is told them:
  *
- *     known [burn-ms=N] [sleep-ms=N] [alloc-mib=N] [write-mib=N file=PATH] [hwm=1] [exit=N]
- *           [log=PATH]
+ *     known [burn-ms=N] [burn-square=N] [sleep-ms=N] [alloc-mib=N] [write-mib=N file=PATH] [hwm=1]
+ * [exit=N] [log=PATH]
  *
- * It burns until its own CPU clock says N, sleeps, touches N MiB of memory,
+ * It burns until its own CPU clock says N (or N² microseconds), sleeps, touches N MiB of memory,
  * writes N MiB, and can print its own peak memory as the kernel tells it. With
  * a log it appends its own wall and CPU time in nanoseconds, taken in main(). */
 #include <fcntl.h>
@@ -26,14 +26,14 @@ static long argument(int argc, char **argv, const char *name)
 /* Written and never read, by design. */
 volatile unsigned long burn_sum;
 
-static void burn(long ms)
+static void burn(long us)
 {
     struct timespec ts = {0};
     do {
         for (int i = 0; i < 10000; i++)
             burn_sum += (unsigned long)i;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    } while (ts.tv_sec * 1000 + ts.tv_nsec / 1000000 < ms);
+    } while (ts.tv_sec * 1000000 + ts.tv_nsec / 1000 < us);
 }
 
 static void touch(long mib)
@@ -90,7 +90,8 @@ static void log_append(const char *path, long long start_ns)
 int main(int argc, char **argv)
 {
     long long start_ns = clock_ns(CLOCK_MONOTONIC);
-    burn(argument(argc, argv, "burn-ms"));
+    long side = argument(argc, argv, "burn-square");
+    burn(argument(argc, argv, "burn-ms") * 1000 + side * side);
     usleep((useconds_t)argument(argc, argv, "sleep-ms") * 1000);
     if (argument(argc, argv, "alloc-mib") > 0)
         touch(argument(argc, argv, "alloc-mib"));

@@ -1,0 +1,73 @@
+/* Which law a cost follows as the work grows, and how a speed-up ends with threads.
+ *
+ * Growth: cost(n) = a + b*f(n), a and b not negative, fitted by least squares of
+ * the relative error over the medians of the steps, so that the small steps
+ * count as much as the large ones. Laws are weighed by Akaike's criterion for
+ * small samples; its weights add up to 1. Since medians of few runs stray, the
+ * runs of every step are also drawn anew many times: `wins` is the share of
+ * these draws in which a law came out first.
+ *
+ * Threads: the universal scalability law, throughput(n) =
+ * rate*n / (1 + contention*(n-1) + coherency*n*(n-1)), none of the three
+ * negative, fitted the same way. */
+#pragma once
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum growth_law {
+    GROWTH_CONSTANT,
+    GROWTH_LOG,
+    GROWTH_LINEAR,
+    GROWTH_N_LOG_N,
+    GROWTH_QUADRATIC,
+    GROWTH_CUBIC,
+    GROWTH_LAWS,
+};
+
+const char *growth_law_name(enum growth_law law); /* "n log n" */
+
+enum { GROWTH_STEPS_MIN = 4, GROWTH_STEPS_MAX = 64, GROWTH_DRAWS = 500 };
+
+/* One step: how many units, and the cost of every run at it. */
+struct growth_step {
+    double units;        /* > 0 */
+    const double *costs; /* > 0 */
+    size_t runs;         /* >= 1 */
+};
+
+struct growth_fit {
+    enum growth_law law;
+    double base;   /* a */
+    double factor; /* b */
+    double weight; /* Akaike's, 0 to 1 */
+    double wins;   /* share of the draws, 0 to 1 */
+    double error;  /* root mean square of the relative error, 0.05 is 5% */
+};
+
+/* `ret` gets all laws, the best first. -EINVAL when a step makes no sense, -ERANGE under
+ * GROWTH_STEPS_MIN different sizes. */
+MUST_USE int growth_fit(const struct growth_step *steps, size_t count, uint64_t seed,
+                        struct growth_fit ret[GROWTH_LAWS]);
+double growth_at(const struct growth_fit *fit, double units);
+
+struct scalability_fit {
+    double rate;                            /* work per unit of cost of one thread */
+    double contention;                      /* 0: none; 0.05 limits the speed-up to 20 */
+    double coherency;                       /* 0: never gets slower with more threads */
+    double contention_low, contention_high; /* 95%, by drawing runs anew */
+    double coherency_low, coherency_high;
+    bool has_peak;
+    double peak; /* threads beyond which it gets slower */
+    double error;
+};
+
+/* Costs are the time for `work(n)` at n threads: the same work at every step, or with
+ * `per_thread` n times it. */
+MUST_USE int scalability_fit(const struct growth_step *steps, size_t count, bool per_thread,
+                             uint64_t seed, struct scalability_fit *ret);
+/* Speed-up over one thread. */
+double scalability_at(const struct scalability_fit *fit, double threads);

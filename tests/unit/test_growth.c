@@ -1,0 +1,175 @@
+/* Laws that made the numbers must be the laws that are found. */
+#include "stats/growth.h"
+#include "stats/random.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <math.h>
+
+enum { STEPS = 6, RUNS = 20 };
+static const double sizes[STEPS] = {1, 10, 50, 100, 500, 1000};
+
+/* Costs with a few percent of noise, always the same. */
+static void make_steps(double (*cost)(double n), double noise, struct growth_step *steps,
+                       double costs[STEPS][RUNS])
+{
+    uint64_t random = 7;
+    for (size_t i = 0; i < STEPS; i++) {
+        for (size_t k = 0; k < RUNS; k++)
+            costs[i][k] = cost(sizes[i]) * (1 + noise * (random_unit(&random) - 0.5));
+        steps[i] = (struct growth_step){sizes[i], costs[i], RUNS};
+    }
+}
+
+static double constant(double n)
+{
+    (void)n;
+    return 12;
+}
+static double logarithmic(double n)
+{
+    return 1 + 3 * log2(n + 1);
+}
+static double linear(double n)
+{
+    return 2 + 0.5 * n;
+}
+static double n_log_n(double n)
+{
+    return 2 + 0.1 * n * log2(n + 1);
+}
+static double quadratic(double n)
+{
+    return 5 + 0.01 * n * n;
+}
+static double cubic(double n)
+{
+    return 5 + 1e-5 * n * n * n;
+}
+
+static void the_law_that_made_the_numbers_is_found(void **state)
+{
+    (void)state;
+    double (*const laws[GROWTH_LAWS])(double) = {constant, logarithmic, linear,
+                                                 n_log_n,  quadratic,   cubic};
+    for (int law = 0; law < GROWTH_LAWS; law++) {
+        struct growth_step steps[STEPS];
+        double costs[STEPS][RUNS];
+        make_steps(laws[law], 0.06, steps, costs);
+        struct growth_fit fits[GROWTH_LAWS];
+        assert_int_equal(growth_fit(steps, STEPS, 1, fits), 0);
+        assert_string_equal(growth_law_name(fits[0].law), growth_law_name((enum growth_law)law));
+        /* Every law contains the constant one, so chance bends some draws of it upwards. */
+        assert_true(fits[0].wins > (law == GROWTH_CONSTANT ? 0.8 : 0.9));
+        assert_true(fits[0].weight > (law == GROWTH_CONSTANT ? 0.3 : 0.5));
+        double weights = 0, wins = 0;
+        for (int i = 0; i < GROWTH_LAWS; i++) {
+            weights += fits[i].weight;
+            wins += fits[i].wins;
+        }
+        assert_true(fabs(weights - 1) < 1e-9 && fabs(wins - 1) < 1e-9);
+        assert_true(fabs(growth_at(&fits[0], 2000) / laws[law](2000) - 1) < 0.05);
+    }
+}
+
+static void exact_numbers_give_exact_parameters(void **state)
+{
+    (void)state;
+    struct growth_step steps[STEPS];
+    double costs[STEPS][RUNS];
+    make_steps(linear, 0, steps, costs);
+    struct growth_fit fits[GROWTH_LAWS];
+    assert_int_equal(growth_fit(steps, STEPS, 1, fits), 0);
+    assert_int_equal(fits[0].law, GROWTH_LINEAR);
+    assert_true(fabs(fits[0].base - 2) < 1e-6 && fabs(fits[0].factor - 0.5) < 1e-6);
+    assert_true(fits[0].error < 1e-6);
+    assert_true(fits[0].wins == 1);
+}
+
+static void numbers_that_fit_two_laws_are_not_called_sure(void **state)
+{
+    (void)state;
+    /* Between 1 and 4 units, with noise of a fifth, linear and n log n look the same. */
+    double costs[4][5];
+    struct growth_step steps[4];
+    uint64_t random = 3;
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t k = 0; k < 5; k++)
+            costs[i][k] = linear((double)i + 1) * (1 + 0.4 * (random_unit(&random) - 0.5));
+        steps[i] = (struct growth_step){(double)i + 1, costs[i], 5};
+    }
+    struct growth_fit fits[GROWTH_LAWS];
+    assert_int_equal(growth_fit(steps, 4, 1, fits), 0);
+    assert_true(fits[0].wins < 0.9);
+}
+
+static void steps_without_sense_are_refused(void **state)
+{
+    (void)state;
+    double one[] = {1}, zero[] = {0}, nan_cost[] = {NAN};
+    struct growth_step steps[4] = {{1, one, 1}, {2, one, 1}, {3, one, 1}, {4, one, 1}};
+    struct growth_fit fits[GROWTH_LAWS];
+    assert_int_equal(growth_fit(steps, 3, 1, fits), -ERANGE);
+    steps[3].units = 3;
+    assert_int_equal(growth_fit(steps, 4, 1, fits), -ERANGE);
+    steps[3].units = 0;
+    assert_int_equal(growth_fit(steps, 4, 1, fits), -EINVAL);
+    steps[3] = (struct growth_step){4, zero, 1};
+    assert_int_equal(growth_fit(steps, 4, 1, fits), -EINVAL);
+    steps[3] = (struct growth_step){4, nan_cost, 1};
+    assert_int_equal(growth_fit(steps, 4, 1, fits), -EINVAL);
+    steps[3] = (struct growth_step){4, one, 0};
+    assert_int_equal(growth_fit(steps, 4, 1, fits), -EINVAL);
+}
+
+static void scalability_is_recovered(void **state)
+{
+    (void)state;
+    /* rate 2, contention 0.1, coherency 0.01: the peak is at sqrt(0.9 / 0.01) = 9.5 threads. */
+    const double threads[] = {1, 2, 4, 8, 16};
+    double costs[5];
+    struct growth_step steps[5];
+    for (int per_thread = 0; per_thread < 2; per_thread++) {
+        for (size_t i = 0; i < 5; i++) {
+            double n = threads[i];
+            double speed = 2 * n / (1 + 0.1 * (n - 1) + 0.01 * n * (n - 1));
+            costs[i] = (per_thread ? n : 1) / speed;
+            steps[i] = (struct growth_step){n, &costs[i], 1};
+        }
+        struct scalability_fit fit;
+        assert_int_equal(scalability_fit(steps, 5, per_thread, 1, &fit), 0);
+        assert_true(fabs(fit.rate - 2) < 1e-6);
+        assert_true(fabs(fit.contention - 0.1) < 1e-6);
+        assert_true(fabs(fit.coherency - 0.01) < 1e-6);
+        assert_true(fit.has_peak && fabs(fit.peak - 9.4868) < 1e-3);
+        assert_true(fabs(scalability_at(&fit, 1) - 1) < 1e-9);
+        assert_true(fabs(scalability_at(&fit, 8) - 8 / 2.26) < 1e-6);
+    }
+}
+
+static void perfect_scaling_has_no_contention_and_no_peak(void **state)
+{
+    (void)state;
+    double costs[] = {1, 0.5, 0.25, 0.125};
+    struct growth_step steps[4];
+    for (size_t i = 0; i < 4; i++)
+        steps[i] = (struct growth_step){(double)(1 << i), &costs[i], 1};
+    struct scalability_fit fit;
+    assert_int_equal(scalability_fit(steps, 4, false, 1, &fit), 0);
+    assert_true(fit.contention < 1e-9 && fit.coherency < 1e-9);
+    assert_false(fit.has_peak);
+    assert_int_equal(scalability_fit(steps, 2, false, 1, &fit), -ERANGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_law_that_made_the_numbers_is_found),
+        cmocka_unit_test(exact_numbers_give_exact_parameters),
+        cmocka_unit_test(numbers_that_fit_two_laws_are_not_called_sure),
+        cmocka_unit_test(steps_without_sense_are_refused),
+        cmocka_unit_test(scalability_is_recovered),
+        cmocka_unit_test(perfect_scaling_has_no_contention_and_no_peak),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
