@@ -127,7 +127,7 @@ int schema_migrate(sqlite3 *db, const struct schema_step *steps, unsigned count,
 static int find(const char *const *names, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
+        if (names[i] && strcmp(names[i], name) == 0)
             return (int)i;
     return -1;
 }
@@ -143,9 +143,10 @@ static int find(const char *const *names, size_t count, const char *name)
     }
 
 static const char *const units[] = {
-    [UNIT_NONE] = "none", [UNIT_COUNT] = "count",     [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns",
-    [UNIT_MS] = "ms",     [UNIT_PERCENT] = "percent", [UNIT_HZ] = "hz",
+    [UNIT_NONE] = "none", [UNIT_COUNT] = "count", [UNIT_BYTES] = "bytes",     [UNIT_KIB] = "kib",
+    [UNIT_NS] = "ns",     [UNIT_MS] = "ms",       [UNIT_PERCENT] = "percent", [UNIT_HZ] = "hz",
 };
+_Static_assert(ARRAY_SIZE(units) == UNIT_HZ + 1, "a unit has a name in the file");
 static const char *const image_kinds[] = {
     [IMAGE_FILE] = "file", [IMAGE_KERNEL] = "kernel", [IMAGE_VDSO] = "vdso", [IMAGE_JIT] = "jit"};
 static const char *const frame_kinds[] = {
