@@ -6,13 +6,13 @@
 
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
-    ROW(record)                                                                                    \
-    ROW(report)                                                                                    \
     ROW(bench)                                                                                     \
     ROW(compare)                                                                                   \
     ROW(gate)                                                                                      \
     ROW(scale)                                                                                     \
     ROW(history)                                                                                   \
+    ROW(record)                                                                                    \
+    ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \
     ROW(export)                                                                                    \

@@ -3,7 +3,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "base/xml.h"
+#include "present/markup.h"
 
 #include <errno.h>
 #include <float.h>
@@ -251,7 +251,7 @@ static double svg_y(const struct axis *y, double value)
 static void svg_label(FILE *out, double x, double y, const char *attributes, const char *text)
 {
     fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
-    xml_print(out, str_from(text));
+    markup_text(out, str_from(text));
     fputs("</text>\n", out);
 }
 
@@ -282,7 +282,7 @@ static void svg_point(const struct chart *chart, const struct chart_series *seri
     char label[LABEL_BYTES], place[LABEL_BYTES];
     fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"><title>",
             svg_x(x, series->x[i]), svg_y(y, series->y[i]), colour);
-    xml_print(out, str_from(series->name));
+    markup_text(out, str_from(series->name));
     fprintf(out, " at %s: %s</title></circle>\n",
             units_format(series->x[i], UNIT_COUNT, place, sizeof(place)),
             units_format(series->y[i], chart->y_unit, label, sizeof(label)));
@@ -330,7 +330,7 @@ void chart_svg(const struct chart *chart, FILE *out)
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
             "font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<title>",
             SVG_WIDTH, SVG_HEIGHT);
-    xml_print(out, str_from(chart->title));
+    markup_text(out, str_from(chart->title));
     fputs("</title>\n<style>svg{background:#fff}text{fill:#1f2937}"
           ".grid{stroke:#e5e7eb}.axis{stroke:#6b7280;fill:none}"
           ".change{stroke:#dc2626;stroke-dasharray:4 3}"
