@@ -167,9 +167,8 @@ static void debug_frame_is_read_also_compressed(void **state)
     unwind_image_free(image);
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         /* Small sections are left as they are when packing gains nothing: make it large. */
-        char source[1024] = DEBUG_FRAME_ONLY;
-        strcat(source, ".rept 200\n .cfi_startproc\n nop\n .cfi_endproc\n .endr\n");
-        image = image_of("packed", source);
+        image = image_of("packed", DEBUG_FRAME_ONLY
+                         ".rept 200\n .cfi_startproc\n nop\n .cfi_endproc\n .endr\n");
         size_t rows = unwind_image_rows(image);
         unwind_image_free(image);
         assert_int_equal(
@@ -308,7 +307,7 @@ static void call_stubs_without_a_table_have_rows(void **state)
 static void a_file_without_section_headers_has_the_same_rows(void **state)
 {
     (void)state;
-    struct unwind_image *with, *without;
+    struct unwind_image *with = NULL, *without = NULL;
     assert_int_equal(build_run("cp -L /proc/self/exe program"), 0);
     assert_int_equal(build_load("program", NULL, &with, NULL), 0);
     int fd = open(build_path("program"), O_RDWR | O_CLOEXEC);
