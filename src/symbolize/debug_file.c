@@ -220,7 +220,7 @@ void debug_file_find(struct symbols *symbols)
         symbols_note(symbols, "%s", why.what);
     if (symbols->debug.elf)
         symbols->debug_path = arena_dup(&symbols->arena, path);
-    else if (!symtab && !dwarf)
+    else if (!symtab && !dwarf && !elf_file_has(&symbols->elf, ".gopclntab"))
         symbols_note(symbols, "stripped: only exported functions have names; %s",
                      package_hint(symbols->path));
 }
