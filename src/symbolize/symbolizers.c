@@ -4,10 +4,7 @@
 
 const struct symbolizer *const symbolizers[] = {
     &symbolizer_unwind_ranges,
-    &symbolizer_elf,
-    &symbolizer_dwarf,
-    &symbolizer_kallsyms,
-    &symbolizer_jitmap,
+    &symbolizer_go,
 };
 const size_t symbolizers_count = ARRAY_SIZE(symbolizers);
 static_assert(ARRAY_SIZE(symbolizers) <= SYMBOLIZERS_MAX, "each row has a place for its state");
