@@ -110,7 +110,10 @@ static int start(struct collector *c, struct why *why)
         return r;
     c->sample_type = perf_attr_sampling(&c->plan, 1, c->slice_bytes).sample_type;
     r = processes_read(c, why);
-    return r < 0 ? r : cpu_events_enable(c, why);
+    if (r < 0)
+        return r;
+    cpu_account_begin(c);
+    return cpu_events_enable(c, why);
 }
 
 int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
@@ -159,6 +162,7 @@ static int cpu_drain(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     int r = take(c, false, why);
+    cpu_account_look(c);
     cpu_turn(c, clock_mono_ns());
     return r;
 }
@@ -168,6 +172,7 @@ static int cpu_stop(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     cpu_events_disable(c);
+    cpu_account_look(c);
     int r = take(c, true, why);
     c->stopped = true;
     c->own_ns = own_cpu_ns() - c->own_start_ns;
@@ -220,6 +225,8 @@ static int document_put(struct collector *c)
 static int counters_put(struct collector *c)
 {
     bool walked = c->plan.stacks != PERF_STACKS_NONE;
+    uint64_t account_ns = 0;
+    bool account = cpu_account_get(c, &account_ns);
     const struct {
         const char *name;
         enum unit unit;
@@ -231,7 +238,9 @@ static int counters_put(struct collector *c)
         {"cpu.truncated", UNIT_COUNT, c->truncated, walked},
         {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
         {"cpu.throttled", UNIT_COUNT, c->throttled, true},
+        {"cpu.rusage_ns", UNIT_NS, account_ns, account},
         {"cpu.own_ns", UNIT_NS, c->own_ns, true},
+        {"cpu.kernel_ns", UNIT_NS, c->sample_cost_ns * c->samples, c->sample_cost_ns > 0},
         {"cpu.doubled", UNIT_COUNT, c->doubled, c->doubled > 0},
         {"cpu.out_of_order", UNIT_COUNT, c->rings.late, c->rings.late > 0},
         {"loss.ring_full", UNIT_COUNT, MAX(c->lost, c->lost_samples), true},
