@@ -116,8 +116,8 @@ static const struct {
     const char *name;
     void (*run)(void);
 } kinds[] = {
-    {"plain", run_plain}, {"inlined", run_inlined}, {"recursive", run_recursive},
-    {"plt", run_plt},     {"dlopen", run_dlopen},   {"signal", run_signal},
+    {"plain", run_plain},     {"inlined", run_inlined}, {"recursive", run_recursive},
+    {"plt", run_plt},         {"dlopen", run_dlopen},   {"signal", run_signal},
     {"threads", run_threads},
 };
 
