@@ -5,6 +5,7 @@
 #include "base/jsonw.h"
 #include "collect/cpu_parts.h"
 #include "collect/tiers.h"
+#include "target/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -58,6 +59,20 @@ static int stacks_make(struct collector *c, struct why *why)
     return stacks_open(&opts, c->sink, &c->stacks, why);
 }
 
+static int process_read(struct collector *c, int pid, uint64_t now_ns, struct why *why)
+{
+    struct proc_stat stat;
+    int r = stacks_attach(c->stacks, pid, now_ns, why);
+    if (r < 0)
+        return r;
+    /* Of a machine, those that run just now will be sampled first. */
+    bool first = c->opts.scope == CPU_ATTACHED ||
+                 (proc_stat_read(pid, 0, &stat) == 0 && stat.state == 'R');
+    if (first && c->plan.stacks == PERF_STACKS_SLICE)
+        r = stacks_preload(c->stacks, pid);
+    return r < 0 ? why_errno(why, -r, NULL, "cannot read the programs of process %d", pid) : 0;
+}
+
 /* Processes that were here before us. One that ends while we look is no loss. */
 static int processes_read(struct collector *c, struct why *why)
 {
@@ -65,7 +80,7 @@ static int processes_read(struct collector *c, struct why *why)
         return 0;
     uint64_t now_ns = clock_mono_ns();
     if (c->opts.scope == CPU_ATTACHED)
-        return stacks_attach(c->stacks, c->opts.pid, now_ns, why);
+        return process_read(c, c->opts.pid, now_ns, why);
     DIR *dir = opendir("/proc");
     if (!dir)
         return why_errno(why, errno, "mount /proc", "cannot list the processes");
@@ -75,7 +90,7 @@ static int processes_read(struct collector *c, struct why *why)
         uint64_t pid;
         if (str_to_u64(str_from(entry->d_name), 10, &pid) < 0 || pid > INT32_MAX)
             continue;
-        r = stacks_attach(c->stacks, (int)pid, now_ns, why);
+        r = process_read(c, (int)pid, now_ns, why);
         if (r != -ENOMEM)
             r = 0;
     }

@@ -511,7 +511,7 @@ static void slice_grow(struct collector *c)
     uint32_t old_bytes = c->slice_bytes;
     size_t next = (c->active + 1) % CPU_SETS;
     bool alone = c->set_count == 1;
-    c->slice_bytes = old_bytes * 2 < PERF_SLICE_BYTES_MAX ? old_bytes * 2 : PERF_SLICE_BYTES_MAX;
+    c->slice_bytes = MIN(old_bytes * 2, (uint32_t)PERF_SLICE_BYTES_MAX);
     c->may_double = true;
     if (alone)
         c->sets[next].period = period_draw(c, 1);
@@ -536,7 +536,9 @@ void cpu_turn(struct collector *c, uint64_t now_ns)
         return;
     bool cut_off = c->turn_samples >= CPU_TURN_SAMPLES_MIN &&
                    c->turn_truncated * 100 > c->turn_samples;
-    if (cut_off && c->slice_bytes < PERF_SLICE_BYTES_MAX && !c->slice_stays) {
+    /* A lost sample is worse than one that is cut off: the ring must still take enough. */
+    bool room = c->rings.data_bytes / RING_SLOTS_MIN >= MIN(2 * c->slice_bytes, 1u << 16);
+    if (cut_off && room && c->slice_bytes < PERF_SLICE_BYTES_MAX && !c->slice_stays) {
         slice_grow(c);
         c->turn_samples = c->turn_truncated = 0;
     }
