@@ -155,9 +155,10 @@ static uint32_t function_make(struct dwarf *dwarf, struct dwarf_unit *unit,
         .file = named.file,
         .line = named.line,
     };
-    /* Go and C write plain names; what is not mangled is better as DWARF has it. */
-    if (named.name.len > 0 && function.name.data == named.linkage.data)
-        function.name = named.name;
+    /* Go and C write plain names, and newer compilers mangle in ways that cannot be undone
+     * yet: what is still as the linker knows it is better as DWARF has it. */
+    if (named.name.len > 0 && (named.linkage.len == 0 || str_eq(function.name, named.linkage)))
+        function.name = dwarf_name_qualified(&named);
     if (!scope->inlined) {
         function.start = scope->start;
         function.size_bytes = scope->size_bytes;
@@ -223,7 +224,7 @@ static size_t dwarf_at(struct symbols *symbols, void *state, uint64_t vaddr, str
         if (ret[slot].function == UINT32_MAX)
             return 0;
         count = slot + 1;
-        placed = lines != NULL && scope->call_line != 0;
+        placed = lines != NULL && (scope->call_file | scope->call_line) != 0;
         file = scope->call_file;
         line = scope->call_line;
         at = scope->parent;

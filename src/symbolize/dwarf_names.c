@@ -38,13 +38,22 @@ static uint32_t nest_around(const struct dwarf_unit *unit, uint64_t entry)
     return UINT32_MAX;
 }
 
-/* "space::Class::name": for functions whose linkage name the compiler did not write down. */
-static struct str qualified(struct dwarf_unit *unit, uint64_t entry, struct str name)
+static bool nested_names(unsigned language)
 {
+    return language == DW_LANG_C_plus_plus || language == DW_LANG_C_plus_plus_03 ||
+           language == DW_LANG_C_plus_plus_11 || language == DW_LANG_C_plus_plus_14 ||
+           language == DW_LANG_Rust || language == 0x2a /* C++17 */ || language == 0x2b;
+}
+
+/* "space::Class::name": for functions whose linkage name the compiler did not write down. */
+struct str dwarf_name_qualified(const struct dwarf_named *named)
+{
+    struct dwarf_unit *unit = named->unit;
     struct arena *arena = &unit->file->dwarf->symbols->arena;
-    if (!unit->walked && dwarf_unit_walk(unit) < 0)
+    struct str name = named->name;
+    if (!nested_names(unit->language) || dwarf_unit_walk(unit) < 0)
         return name;
-    uint32_t at = nest_around(unit, entry);
+    uint32_t at = nest_around(unit, named->entry);
     for (unsigned hops = 0; at != UINT32_MAX && hops < DWARF_HOPS_MAX; hops++) {
         const struct dwarf_nest *nest = &unit->nests.data[at];
         struct dwarf_wanted wanted[] = {{.name = DW_AT_name}};
@@ -56,13 +65,6 @@ static struct str qualified(struct dwarf_unit *unit, uint64_t entry, struct str 
         at = nest->parent;
     }
     return name;
-}
-
-static bool nested_names(unsigned language)
-{
-    return language == DW_LANG_C_plus_plus || language == DW_LANG_C_plus_plus_03 ||
-           language == DW_LANG_C_plus_plus_11 || language == DW_LANG_C_plus_plus_14 ||
-           language == DW_LANG_Rust || language == 0x2a /* C++17 */ || language == 0x2b;
 }
 
 static void place_read(struct dwarf_unit *unit, const struct dwarf_wanted *wanted,
@@ -80,9 +82,7 @@ static void place_read(struct dwarf_unit *unit, const struct dwarf_wanted *wante
 
 void dwarf_name(struct dwarf_unit *unit, uint64_t entry, struct dwarf_named *ret)
 {
-    struct dwarf_unit *name_unit = unit;
-    uint64_t name_entry = entry;
-    *ret = (struct dwarf_named){0};
+    *ret = (struct dwarf_named){.unit = unit, .entry = entry};
     for (unsigned hops = 0; unit && hops < DWARF_HOPS_MAX; hops++) {
         struct dwarf_wanted wanted[N_WANTED] = {
             [N_NAME] = {.name = DW_AT_name},
@@ -102,8 +102,8 @@ void dwarf_name(struct dwarf_unit *unit, uint64_t entry, struct dwarf_named *ret
         struct str name = dwarf_value_text(unit, &wanted[N_NAME].value);
         if (ret->name.len == 0 && name.len > 0) {
             ret->name = name;
-            name_unit = unit; /* a declaration stands inside its class, its definition may not */
-            name_entry = entry;
+            ret->unit = unit; /* a declaration stands inside its class, its definition may not */
+            ret->entry = entry;
         }
         place_read(unit, wanted, ret);
         const struct dwarf_value *next = wanted[N_ORIGIN].value.form
@@ -115,6 +115,4 @@ void dwarf_name(struct dwarf_unit *unit, uint64_t entry, struct dwarf_named *ret
         struct dwarf_file *file = alternate ? dwarf_alternate(unit->file->dwarf) : unit->file;
         unit = file ? dwarf_file_unit(file, entry) : NULL;
     }
-    if (ret->linkage.len == 0 && ret->name.len > 0 && nested_names(name_unit->language))
-        ret->name = qualified(name_unit, name_entry, ret->name);
 }
