@@ -1,4 +1,10 @@
-/* Merges the stacks of a profile; see model/call_tree.h. */
+/* Merges the stacks of a profile; see model/call_tree.h.
+ *
+ * A node's total is its self weight and its children's totals, in either direction: inverted,
+ * "self" is the weight whose walk ended there. Samples without a stack are the root's self.
+ * Under recursion, callees begin at the outermost call of the function and callers at the
+ * innermost. Trees are at most 4,096 levels deep (512 inverted): what lies deeper counts as
+ * self of its ancestor. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,134 +1,149 @@
-/* Counters to one line. */
+/* From a recording's counters to the line that every result carries. */
 #include "analyze/honesty.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-enum fact {
-    SAMPLES,
-    COMPLETE,
-    TRUNCATED,
-    LOST,
-    THROTTLED,
-    SAMPLED_NS,
-    RUSAGE_NS,
-    OWN_NS,
-    KERNEL_NS,
-    FACTS,
+struct source {
+    const char *counter;
+    size_t offset; /* of the figure */
 };
 
-static const char *const names[FACTS] = {
-    [SAMPLES] = "cpu.samples",     [COMPLETE] = "cpu.complete",   [TRUNCATED] = "cpu.truncated",
-    [LOST] = "loss.ring_full",     [THROTTLED] = "cpu.throttled", [SAMPLED_NS] = "cpu.sampled_ns",
-    [RUSAGE_NS] = "cpu.rusage_ns", [OWN_NS] = "cpu.own_ns",       [KERNEL_NS] = "cpu.kernel_ns",
+static const struct source sources[] = {
+    {"cpu.samples", offsetof(struct honesty, samples)},
+    {"cpu.complete", offsetof(struct honesty, complete)},
+    {"cpu.truncated", offsetof(struct honesty, truncated)},
+    {"cpu.throttled", offsetof(struct honesty, throttled)},
+    {"cpu.sampled_ns", offsetof(struct honesty, sampled_ns)},
+    {"cpu.rusage_ns", offsetof(struct honesty, rusage_ns)},
+    {"cpu.own_ns", offsetof(struct honesty, own_ns)},
+    {"cpu.kernel_ns", offsetof(struct honesty, kernel_ns)},
 };
 
-static int note(void *context, const struct recorded_counter *row)
+static void figure_add(struct honesty_figure *figure, uint64_t value)
 {
-    double *facts = context;
-    for (size_t i = 0; i < FACTS; i++)
-        if (str_is(row->name, names[i]))
-            facts[i] = (double)row->value;
+    figure->known = true;
+    if (__builtin_add_overflow(figure->value, value, &figure->value))
+        figure->value = UINT64_MAX;
+}
+
+static int read_counter(void *context, const struct recorded_counter *row)
+{
+    struct honesty *honesty = context;
+    if (str_starts(row->name, "loss.") && row->unit == UNIT_COUNT)
+        figure_add(&honesty->lost, row->value);
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+        if (str_is(row->name, sources[i].counter))
+            figure_add((struct honesty_figure *)((char *)honesty + sources[i].offset), row->value);
     return 0;
 }
 
-static double share_pct(double part, double whole)
+int honesty_load(struct recording *recording, struct honesty *ret, struct why *why)
 {
-    return whole > 0 ? part / whole * 100 : NAN;
-}
-
-int honesty_read(struct recording *recording, struct honesty *ret, struct why *why)
-{
-    double facts[FACTS];
-    for (size_t i = 0; i < FACTS; i++)
-        facts[i] = NAN;
-    int r = recording_each_counter(recording, note, facts, why);
+    struct honesty honesty = {.finished = recording_finished(recording)};
+    int r = recording_each_counter(recording, read_counter, &honesty, why);
     if (r < 0)
         return r;
-    double kernel_ns = isnan(facts[KERNEL_NS]) ? 0 : facts[KERNEL_NS];
-    *ret = (struct honesty){
-        .samples = facts[SAMPLES],
-        .complete_pct = share_pct(facts[COMPLETE], facts[SAMPLES]),
-        .truncated_pct = share_pct(facts[TRUNCATED], facts[SAMPLES]),
-        .lost = facts[LOST],
-        .throttled = facts[THROTTLED],
-        .sampled_cpu_ms = facts[SAMPLED_NS] / 1e6,
-        .rusage_cpu_ms = facts[RUSAGE_NS] / 1e6,
-        .overhead_pct = share_pct(facts[OWN_NS] + kernel_ns, facts[RUSAGE_NS]),
-        .kernel_estimated = !isnan(facts[KERNEL_NS]),
-    };
+    const struct recorded_series *cpu = recording_series_find(recording, "cpu");
+    if (!honesty.samples.known && cpu)
+        honesty.samples = (struct honesty_figure){cpu->samples, true};
+    *ret = honesty;
     return 0;
 }
 
-struct field {
-    const char *key;
-    const char *title;
-    size_t offset;
-    enum unit unit;
-    const char *na; /* why it may be missing */
-};
-
-static const struct field fields[] = {
-    {"samples", "samples", offsetof(struct honesty, samples), UNIT_COUNT,
-     "the recording does not count its samples"},
-    {"complete_pct", "complete", offsetof(struct honesty, complete_pct), UNIT_PERCENT,
-     "no stacks were walked"},
-    {"truncated_pct", "truncated", offsetof(struct honesty, truncated_pct), UNIT_PERCENT,
-     "no stacks were walked"},
-    {"lost", "lost", offsetof(struct honesty, lost), UNIT_COUNT, "losses were not counted"},
-    {"throttled", "throttled", offsetof(struct honesty, throttled), UNIT_COUNT,
-     "throttling was not counted"},
-    {"sampled_cpu_ms", "sampled CPU time", offsetof(struct honesty, sampled_cpu_ms), UNIT_MS,
-     "weights are no CPU time"},
-    {"rusage_cpu_ms", "CPU time by rusage", offsetof(struct honesty, rusage_cpu_ms), UNIT_MS,
-     "the target's CPU time was not measured otherwise"},
-    {"overhead_pct", "overhead", offsetof(struct honesty, overhead_pct), UNIT_PERCENT,
-     "needs the target's CPU time and whyslow's own"},
-};
-
-static double number_of(const struct honesty *honesty, const struct field *field)
+static struct value count_value(struct honesty_figure figure, const char *missing)
 {
-    double number;
-    memcpy(&number, (const char *)honesty + field->offset, sizeof(number));
-    return number;
+    return figure.known ? value_uint(figure.value, UNIT_COUNT) : value_na(missing);
+}
+
+static struct value ms_value(struct honesty_figure figure, const char *missing)
+{
+    return figure.known ? value_real((double)figure.value / 1e6, UNIT_MS) : value_na(missing);
+}
+
+static struct value share_value(struct honesty_figure part, struct honesty_figure whole)
+{
+    if (!part.known || !whole.known)
+        return value_na("the recording does not count it: no stacks were walked");
+    if (whole.value == 0)
+        return value_na("there is no sample");
+    return value_real(100.0 * (double)part.value / (double)whole.value, UNIT_PERCENT);
+}
+
+/* What measuring cost, over the CPU time of the target. */
+static struct value overhead_value(const struct honesty *honesty)
+{
+    struct honesty_figure target = honesty->rusage_ns.known ? honesty->rusage_ns
+                                                            : honesty->sampled_ns;
+    if (!honesty->own_ns.known || !target.known)
+        return value_na("needs the target's CPU time and whyslow's own");
+    if (target.value == 0)
+        return value_na("the target used no CPU time");
+    double cost = (double)honesty->own_ns.value + (double)honesty->kernel_ns.value;
+    return value_real(100.0 * cost / (double)target.value, UNIT_PERCENT);
 }
 
 struct value honesty_value(struct arena *arena, const struct honesty *honesty)
 {
     struct value map = value_map(arena);
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-        double number = number_of(honesty, &fields[i]);
-        struct value value = isnan(number) ? value_na(fields[i].na)
-                             : fields[i].unit == UNIT_COUNT
-                                 ? value_uint((uint64_t)number, UNIT_COUNT)
-                                 : value_real(number, fields[i].unit);
-        value_put(&map, fields[i].key, fields[i].title, value);
-    }
+    value_put(&map, "samples", NULL,
+              count_value(honesty->samples, "the recording has no CPU samples"));
+    value_put(&map, "complete_pct", "complete stacks",
+              share_value(honesty->complete, honesty->samples));
+    value_put(&map, "truncated_pct", "truncated stacks",
+              share_value(honesty->truncated, honesty->samples));
+    value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
+    value_put(&map, "throttled", NULL,
+              count_value(honesty->throttled, "throttling was not counted"));
+    value_put(&map, "sampled_cpu_ms", "sampled CPU time",
+              ms_value(honesty->sampled_ns, "the recording does not sum it up"));
+    value_put(&map, "rusage_cpu_ms", "CPU time by the kernel's account",
+              ms_value(honesty->rusage_ns, "the kernel's account was not read"));
+    value_put(&map, "overhead_pct", "overhead", overhead_value(honesty));
     return map;
 }
 
-static const char *figure(struct arena *arena, const struct honesty *honesty, size_t index)
+/* "99.0% complete", or "complete n/a". */
+static const char *figure_text(struct arena *arena, const struct value *map, const char *key,
+                               const char *name)
 {
-    double number = number_of(honesty, &fields[index]);
-    char text[48];
-    return isnan(number)
-               ? "n/a"
-               : arena_dup(arena, units_format(number, fields[index].unit, text, sizeof(text)));
+    const struct value *value = value_get(map, key);
+    if (!value || value->kind == VALUE_NA)
+        return arena_printf(arena, "%s n/a", name);
+    char number[48];
+    units_format(value_number(value), value->unit, number, sizeof(number));
+    return arena_printf(arena, "%s %s", number, name);
+}
+
+/* "1.50 s of 1.52 s CPU time sampled (98.7%)", as far as it is known. */
+static const char *cpu_text(struct arena *arena, const struct honesty *honesty)
+{
+    char sampled[48] = "n/a", rusage[48] = "n/a", share[48] = "";
+    if (honesty->sampled_ns.known)
+        units_format((double)honesty->sampled_ns.value, UNIT_NS, sampled, sizeof(sampled));
+    if (honesty->rusage_ns.known)
+        units_format((double)honesty->rusage_ns.value, UNIT_NS, rusage, sizeof(rusage));
+    if (honesty->sampled_ns.known && honesty->rusage_ns.known && honesty->rusage_ns.value > 0)
+        snprintf(share, sizeof(share), " (%.1f%%)",
+                 100.0 * (double)honesty->sampled_ns.value / (double)honesty->rusage_ns.value);
+    return arena_printf(arena, "sampled %s of %s CPU time%s", sampled, rusage, share);
 }
 
 const char *honesty_line(struct arena *arena, const struct honesty *honesty)
 {
-    const char *f[ARRAY_SIZE(fields)];
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        f[i] = figure(arena, honesty, i);
-    const char *gap = "";
-    if (honesty->rusage_cpu_ms > 0)
-        gap = arena_printf(arena, " (%.1f%%)",
-                           honesty->sampled_cpu_ms / honesty->rusage_cpu_ms * 100);
-    return arena_printf(arena,
-                        "%s samples, %s complete, %s truncated, %s lost, %s throttled; sampled %s "
-                        "of %s CPU time%s; overhead %s%s",
-                        f[0], f[1], f[2], f[3], f[4], f[5], f[6], gap, f[7],
-                        honesty->kernel_estimated ? " (the kernel's share estimated)" : "");
+    struct value map = honesty_value(arena, honesty);
+    return arena_printf(
+        arena, "%s, %s, %s, %s, %s; %s; %s%s%s", figure_text(arena, &map, "samples", "samples"),
+        figure_text(arena, &map, "complete_pct", "complete"),
+        figure_text(arena, &map, "truncated_pct", "truncated"),
+        figure_text(arena, &map, "lost", "lost"),
+        figure_text(arena, &map, "throttled", "throttled"), cpu_text(arena, honesty),
+        figure_text(arena, &map, "overhead_pct", "overhead"),
+        honesty->kernel_ns.known ? " (the kernel's share estimated)" : "",
+        honesty->finished ? "" : "; the recording was cut off");
+}
+
+void honesty_put(struct arena *arena, struct value *root, const struct honesty *honesty)
+{
+    value_put_machine(root, "honesty", honesty_value(arena, honesty));
+    value_put(root, "honesty_line", "honesty", value_text(honesty_line(arena, honesty)));
 }

@@ -1,29 +1,35 @@
-/* How far a recording of CPU time can be believed: the line that every result carries.
+/* The line of honesty: how far a recording can be trusted, from its counters.
  *
- * Read from the recording's counters, so that `record` and every later report say the same.
- * What was not measured is NaN here and "n/a: reason" in the value. */
+ * Whoever records writes the counters, zeros too: what has no counter was not measured and
+ * is "n/a: reason".
+ *
+ *     cpu.samples, cpu.complete, cpu.truncated, cpu.throttled   samples
+ *     loss.*                                                    samples that were lost, by cause
+ *     cpu.sampled_ns, cpu.rusage_ns                             the target's CPU time, two ways
+ *     cpu.own_ns, cpu.kernel_ns                                 what measuring cost */
 #pragma once
 
 #include "base/arena.h"
 #include "model/value.h"
 #include "store/reader.h"
 
-struct honesty {
-    double samples;
-    double complete_pct;
-    double truncated_pct;
-    double lost;
-    double throttled;
-    double sampled_cpu_ms;
-    double rusage_cpu_ms;
-    double overhead_pct;   /* whyslow's own CPU time and the kernel's share, of the target's */
-    bool kernel_estimated; /* the kernel's share is in it, from calibration */
+struct honesty_figure {
+    uint64_t value;
+    bool known;
 };
 
-MUST_USE int honesty_read(struct recording *recording, struct honesty *ret, struct why *why);
+struct honesty {
+    struct honesty_figure samples, complete, truncated, throttled, lost;
+    struct honesty_figure sampled_ns, rusage_ns, own_ns, kernel_ns;
+    bool finished;
+};
+
+MUST_USE int honesty_load(struct recording *recording, struct honesty *ret, struct why *why);
 
 /* A map: samples, complete_pct, truncated_pct, lost, throttled, sampled_cpu_ms,
  * rusage_cpu_ms, overhead_pct. */
 struct value honesty_value(struct arena *arena, const struct honesty *honesty);
-/* The same as one line for people, without a line end. */
+/* The same in one sentence; "" when out of memory. */
 const char *honesty_line(struct arena *arena, const struct honesty *honesty);
+/* Both into a report's map: `honesty` for machines, `honesty_line` for people. */
+void honesty_put(struct arena *arena, struct value *root, const struct honesty *honesty);

@@ -89,7 +89,7 @@ static int show(const struct cmd_call *call, const struct record_run_result *res
     if (r < 0)
         return r;
     struct honesty honesty;
-    r = honesty_read(recording, &honesty, why);
+    r = honesty_load(recording, &honesty, why);
     recording_close(recording);
     if (r < 0)
         return r;

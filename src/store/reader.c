@@ -106,13 +106,17 @@ static int series_row(struct recording *recording, sqlite3_stmt *stmt, struct wh
     const char *unit = (const char *)sqlite3_column_text(stmt, 3);
     const char *about = (const char *)sqlite3_column_text(stmt, 4);
     int64_t samples = sqlite3_column_int64(stmt, 5);
+    int64_t start = sqlite3_column_int64(stmt, 6), end = sqlite3_column_int64(stmt, 7);
     uint32_t id = (uint32_t)recording->series.len + 1;
     if (sqlite3_column_int64(stmt, 0) != id || id > SERIES_MAX || !name || !kind || !unit ||
-        !about || samples < 0 || schema_series_kind_find(kind) < 0 || schema_unit_find(unit) < 0)
+        !about || samples < 0 || start < 0 || end < start || schema_series_kind_find(kind) < 0 ||
+        schema_unit_find(unit) < 0)
         return reader_damage(recording, why, "table 'series', row %u", id);
     struct recorded_series series = {
         .id = id,
         .samples = (uint64_t)samples,
+        .start_ns = (uint64_t)start,
+        .end_ns = (uint64_t)end,
         .info =
             {
                 .name = arena_dup(&recording->arena, name),
@@ -129,9 +133,10 @@ static int series_load(struct recording *recording, struct why *why)
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
     int rc = sqlite3_prepare_v2(
         recording->db,
-        "SELECT id, name, kind, unit, about,"
-        " (SELECT ifnull(sum(samples), 0) FROM chunk WHERE chunk.series = series.id)"
-        " FROM series ORDER BY id",
+        "SELECT series.id, name, kind, unit, about, ifnull(sum(samples), 0),"
+        " ifnull(min(start_ns), 0), ifnull(max(end_ns), 0)"
+        " FROM series LEFT JOIN chunk ON chunk.series = series.id"
+        " GROUP BY series.id ORDER BY series.id",
         -1, &stmt, NULL);
     if (rc != SQLITE_OK)
         return reader_fail(recording, rc, why);

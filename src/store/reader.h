@@ -48,6 +48,7 @@ struct recorded_series {
     uint32_t id;
     struct series_info info;
     uint64_t samples;
+    uint64_t start_ns, end_ns; /* of the first and last sample; 0 without one */
 };
 /* Loaded at opening; NULL when there is none. Valid until recording_close(). */
 const struct recorded_series *recording_series(const struct recording *recording, uint32_t id);

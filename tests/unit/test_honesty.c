@@ -1,96 +1,112 @@
-/* Promises of analyze/honesty.c: what was counted is said, what was not is n/a. */
+/* What a recording says about itself, and what it does not say. */
 #include "recording_helpers.h"
 
 #include "analyze/honesty.h"
+#include "made_profile.h"
 
-#include <math.h>
-
-struct count {
-    const char *name;
-    enum unit unit;
-    uint64_t value;
-};
-
-static struct honesty read_back(const struct count *counts, size_t len)
+static void record(const char *const *names, const uint64_t *values, size_t count)
 {
-    struct recording_writer *writer = NULL;
-    struct recording_opts opts = {.version = "test"};
-    assert_int_equal(recording_create(path, &opts, &writer, NULL), 0);
-    for (size_t i = 0; i < len; i++)
-        assert_int_equal(sink_counter(recording_writer_sink(writer), counts[i].name, counts[i].unit,
-                                      counts[i].value),
-                         0);
-    assert_int_equal(recording_writer_finish(writer, NULL), 0);
+    struct recording_writer *writer = create();
+    struct made made = {.sink = recording_writer_sink(writer)};
+    made_series(&made, "cpu", SERIES_SUM, UNIT_NS);
+    made_samples(&made, 0, 0, 40, 100);
+    for (size_t i = 0; i < count; i++) {
+        enum unit unit = strstr(names[i], "_ns") ? UNIT_NS : UNIT_COUNT;
+        assert_int_equal(sink_counter(made.sink, names[i], unit, values[i]), 0);
+    }
+    struct why why = {0};
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
     recording_writer_close(writer);
-    struct recording *recording = NULL;
-    assert_int_equal(recording_open(path, &recording, NULL), 0);
+}
+
+static struct honesty load(void)
+{
+    struct recording *recording = open_good();
     struct honesty honesty;
-    assert_int_equal(honesty_read(recording, &honesty, NULL), 0);
+    struct why why = {0};
+    assert_int_equal(honesty_load(recording, &honesty, &why), 0);
     recording_close(recording);
     return honesty;
 }
 
-static void test_counters_become_shares(void **state)
+static void every_figure_comes_from_its_counter(void **state)
 {
     (void)state;
-    const struct count counts[] = {
-        {"cpu.samples", UNIT_COUNT, 1000},      {"cpu.complete", UNIT_COUNT, 990},
-        {"cpu.truncated", UNIT_COUNT, 5},       {"loss.ring_full", UNIT_COUNT, 3},
-        {"cpu.throttled", UNIT_COUNT, 1},       {"cpu.sampled_ns", UNIT_NS, 1000000000},
-        {"cpu.rusage_ns", UNIT_NS, 1010000000}, {"cpu.own_ns", UNIT_NS, 5050000},
-        {"cpu.kernel_ns", UNIT_NS, 5050000},
+    static const char *const names[] = {
+        "cpu.samples", "cpu.complete",   "cpu.truncated", "cpu.throttled", "loss.ring_full",
+        "loss.other",  "cpu.sampled_ns", "cpu.rusage_ns", "cpu.own_ns",    "cpu.kernel_ns",
     };
-    struct honesty h = read_back(counts, ARRAY_SIZE(counts));
-    assert_true(fabs(h.complete_pct - 99) < 1e-9 && fabs(h.truncated_pct - 0.5) < 1e-9);
-    assert_true(h.lost == 3 && h.throttled == 1 && h.samples == 1000);
-    assert_true(fabs(h.sampled_cpu_ms - 1000) < 1e-9 && fabs(h.rusage_cpu_ms - 1010) < 1e-9);
-    assert_true(fabs(h.overhead_pct - 1) < 1e-9 && h.kernel_estimated);
+    static const uint64_t values[] = {1000, 990,        5,          2,       3,
+                                      4,    1500000000, 1520000000, 7600000, 7600000};
+    record(names, values, ARRAY_SIZE(names));
+    struct honesty honesty = load();
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
-    assert_string_equal(honesty_line(&arena, &h),
-                        "1,000 samples, 99.0% complete, 0.5% truncated, 3 lost, 1 throttled; "
-                        "sampled 1.00 s of 1.01 s CPU time (99.0%); overhead 1.0% (the kernel's "
-                        "share estimated)");
-    struct value map = honesty_value(&arena, &h);
-    assert_true(value_number(value_get(&map, "overhead_pct")) == h.overhead_pct);
+    struct value map = honesty_value(&arena, &honesty);
+    assert_int_equal(value_get(&map, "samples")->u64, 1000);
+    assert_true(value_get(&map, "complete_pct")->real == 99.0);
+    assert_true(value_get(&map, "truncated_pct")->real == 0.5);
+    assert_int_equal(value_get(&map, "lost")->u64, 7);
+    assert_int_equal(value_get(&map, "throttled")->u64, 2);
+    assert_true(value_get(&map, "sampled_cpu_ms")->real == 1500);
+    assert_true(value_get(&map, "rusage_cpu_ms")->real == 1520);
+    assert_true(value_get(&map, "overhead_pct")->real == 1.0);
+    assert_string_equal(
+        honesty_line(&arena, &honesty),
+        "1,000 samples, 99.0% complete, 0.5% truncated, 7 lost, 2 throttled; sampled "
+        "1.50 s of 1.52 s CPU time (98.7%); 1.0% overhead (the kernel's share "
+        "estimated)");
 }
 
-static void test_what_was_not_measured_is_not_zero(void **state)
+static void what_was_not_counted_is_not_zero(void **state)
 {
     (void)state;
-    const struct count counts[] = {{"cpu.samples", UNIT_COUNT, 10},
-                                   {"cpu.sampled_ns", UNIT_NS, 1000000}};
-    struct honesty h = read_back(counts, ARRAY_SIZE(counts));
+    record(NULL, NULL, 0);
+    struct honesty honesty = load();
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
-    struct value map = honesty_value(&arena, &h);
-    static const char *const missing[] = {"complete_pct", "truncated_pct", "lost",
-                                          "throttled",    "rusage_cpu_ms", "overhead_pct"};
-    for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
-        const struct value *value = value_get(&map, missing[i]);
-        assert_non_null(value);
-        assert_int_equal(value->kind, VALUE_NA);
-        assert_true(value->text.len > 0); /* with a reason */
-    }
-    assert_int_equal(value_get(&map, "samples")->kind, VALUE_UINT);
-    assert_non_null(strstr(honesty_line(&arena, &h), "of n/a CPU time; overhead n/a"));
+    struct value map = honesty_value(&arena, &honesty);
+    assert_int_equal(value_get(&map, "samples")->u64, 40); /* the store knows these itself */
+    static const char *const absent[] = {"complete_pct", "truncated_pct",  "lost",
+                                         "throttled",    "sampled_cpu_ms", "rusage_cpu_ms",
+                                         "overhead_pct"};
+    for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
+        assert_int_equal(value_get(&map, absent[i])->kind, VALUE_NA);
+    assert_string_equal(
+        honesty_line(&arena, &honesty),
+        "40 samples, complete n/a, truncated n/a, lost n/a, throttled n/a; sampled n/a "
+        "of n/a CPU time; overhead n/a");
 }
 
-static void test_no_sample_is_no_division(void **state)
+static void zero_that_was_counted_is_zero(void **state)
 {
     (void)state;
-    const struct count counts[] = {{"cpu.samples", UNIT_COUNT, 0},
-                                   {"cpu.complete", UNIT_COUNT, 0},
-                                   {"cpu.rusage_ns", UNIT_NS, 0},
-                                   {"cpu.own_ns", UNIT_NS, 5}};
-    struct honesty h = read_back(counts, ARRAY_SIZE(counts));
-    assert_true(isnan(h.complete_pct) && isnan(h.overhead_pct));
+    static const char *const names[] = {"cpu.samples", "cpu.complete", "loss.ring_full"};
+    static const uint64_t values[] = {0, 0, 0};
+    record(names, values, ARRAY_SIZE(names));
+    struct honesty honesty = load();
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value map = honesty_value(&arena, &honesty);
+    assert_int_equal(value_get(&map, "lost")->kind, VALUE_UINT);
+    assert_int_equal(value_get(&map, "lost")->u64, 0);
+    assert_int_equal(value_get(&map, "complete_pct")->kind, VALUE_NA); /* of nothing */
+}
+
+static void a_recording_that_was_cut_off_says_so(void **state)
+{
+    (void)state;
+    struct honesty honesty = {.samples = {3, true}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    assert_non_null(strstr(honesty_line(&arena, &honesty), "the recording was cut off"));
+    honesty.finished = true;
+    assert_null(strstr(honesty_line(&arena, &honesty), "cut off"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_counters_become_shares, begin, end),
-        cmocka_unit_test_setup_teardown(test_what_was_not_measured_is_not_zero, begin, end),
-        cmocka_unit_test_setup_teardown(test_no_sample_is_no_division, begin, end),
+        cmocka_unit_test_setup_teardown(every_figure_comes_from_its_counter, begin, end),
+        cmocka_unit_test_setup_teardown(what_was_not_counted_is_not_zero, begin, end),
+        cmocka_unit_test_setup_teardown(zero_that_was_counted_is_zero, begin, end),
+        cmocka_unit_test(a_recording_that_was_cut_off_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
