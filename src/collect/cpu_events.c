@@ -24,10 +24,13 @@
 #include <unistd.h>
 
 enum {
-    RING_BYTES_MAX = 4 << 20,
+    RING_BYTES_MAX = 16 << 20,
     RING_BYTES_MIN_ASKED = 512 << 10,
+    RINGS_BYTES_MAX = 256 << 20, /* of all CPUs together */
+    RING_MS_MIN = 50,            /* a ring should take the samples of so long */
+    RING_SLOTS_MIN = 16,
     TIDS_MAX = 1 << 16,
-    ATTACH_ROUNDS_MAX = 64,
+    ATTACH_ROUNDS_MAX = 8,
     FDS_SPARE = 640, /* for images, the recording and others */
 };
 
@@ -80,16 +83,31 @@ static size_t fds_allowed(void)
     return limit.rlim_cur > FDS_SPARE ? (size_t)limit.rlim_cur - FDS_SPARE : 0;
 }
 
+/* About 60 ms at the largest slice: half of it full wakes us. */
 static size_t ring_bytes(const struct collector *c)
 {
     if (c->plan.stacks != PERF_STACKS_SLICE)
         return RING_BYTES_MIN_ASKED;
-    /* A quarter of a second: we look ten times a second, and may be late. */
-    uint64_t need = (uint64_t)c->plan.rate_hz * (c->slice_bytes + 512) / 4;
+    uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 16;
+    if (c->plan.system)
+        need *= 4; /* many programs come at once at the start, and their rows must be read */
     size_t bytes = RING_BYTES_MIN_ASKED;
-    while (bytes < need && bytes < RING_BYTES_MAX)
+    while (bytes < need && bytes < RING_BYTES_MAX && 2 * bytes * c->cpu_count <= RINGS_BYTES_MAX)
         bytes *= 2;
     return bytes;
+}
+
+/* The kernel sets aside the whole slice in the ring, but copies only what there is of the
+ * stack: a large slice costs room, not time. So the largest that leaves the ring enough
+ * samples to bridge the time until we look. */
+static uint32_t slice_fitting(const struct collector *c)
+{
+    uint64_t ms = c->plan.system ? 4 * RING_MS_MIN : RING_MS_MIN;
+    uint64_t slots = MAX(c->plan.rate_hz * ms / 1000, (uint64_t)RING_SLOTS_MIN);
+    if (c->rings.data_bytes / PERF_SLICE_BYTES_MAX >= slots)
+        return PERF_SLICE_BYTES_MAX;
+    return c->rings.data_bytes / (2 * CPU_SLICE_BYTES_MIN) >= slots ? 2 * CPU_SLICE_BYTES_MIN
+                                                                    : CPU_SLICE_BYTES_MIN;
 }
 
 static int rings_open(struct collector *c, struct why *why)
@@ -182,23 +200,30 @@ static int sideband_add(struct collector *c, int pid)
     return 0;
 }
 
-void cpu_uncover(struct collector *c, int tid)
+void cpu_source_forget(struct collector *c, int tid)
 {
-    for (size_t i = 0; i < c->set_count; i++) {
-        uint64_t *slot = map_u64_find(&c->covered,
-                                      (uint64_t)c->sets[i].generation << 32 | (uint32_t)tid);
-        if (slot)
-            *slot = 0;
+    for (size_t i = 0; i < c->set_count && c->may_double; i++) {
+        uint64_t key = (uint64_t)c->sets[i].generation << 32 | (uint32_t)tid;
+        uint64_t *source = map_u64_find(&c->sources, key);
+        uint64_t *covered = map_u64_find(&c->covered, key);
+        if (source)
+            *source = 0;
+        if (covered)
+            *covered = 0;
     }
 }
 
-bool cpu_is_doubled(const struct collector *c, uint64_t id, int tid)
+bool cpu_is_doubled(struct collector *c, uint64_t id, int tid)
 {
-    const uint64_t *owner = map_u64_find(&c->owners, id);
-    if (!owner || (uint32_t)*owner == (uint32_t)tid)
+    const uint64_t *owner = c->may_double ? map_u64_find(&c->owners, id) : NULL;
+    if (!owner)
         return false;
-    const uint64_t *own = map_u64_find(&c->covered, (*owner >> 32) << 32 | (uint32_t)tid);
-    return own && *own;
+    uint64_t *source = map_u64_at(&c->sources, (*owner >> 32) << 32 | (uint32_t)tid, NULL);
+    if (!source)
+        return false; /* out of memory: counted twice is better than not at all */
+    if (*source == 0)
+        *source = *owner;
+    return *source != *owner;
 }
 
 /* A target of one pid: the task itself, every CPU, or a cgroup. */
@@ -213,25 +238,29 @@ static int target_add(struct collector *c, int pid, bool on_exec)
     return sideband_add(c, pid);
 }
 
-/* Threads that were made while we opened events of others, and did not inherit them. */
+static bool is_covered(const struct collector *c, const struct cpu_set *set, int tid)
+{
+    const uint64_t *slot = map_u64_find(&c->covered,
+                                        (uint64_t)set->generation << 32 | (uint32_t)tid);
+    return slot && *slot;
+}
+
+/* Threads that were made while we opened events of others, and may not have inherited them. */
 static int attach_round(struct collector *c, int *tids, size_t *ret_new)
 {
     size_t count = 0, left = 0, fresh = 0;
     int r = proc_threads_read(c->opts.pid, tids, TIDS_MAX, &count, &left);
-    if (r < 0)
-        return r;
-    r = cpu_records_take(c, true); /* forks that were announced since the last round */
     for (size_t i = 0; i < count && r == 0; i++) {
-        uint64_t key = (uint64_t)c->sets[0].generation << 32 | (uint32_t)tids[i];
-        if (map_u64_find(&c->covered, key) || map_u64_find(&c->forked, (uint32_t)tids[i]))
+        if (is_covered(c, &c->sets[0], tids[i]))
             continue;
-        fresh++;
         r = target_add(c, tids[i], false);
+        if (r == 0)
+            fresh++;
         if (r == -ESRCH)
             r = 0; /* ended meanwhile */
     }
     *ret_new = fresh;
-    return r;
+    return r == -ENOENT ? -ESRCH : r;
 }
 
 static int attach(struct collector *c)
@@ -241,6 +270,7 @@ static int attach(struct collector *c)
         return -ENOMEM;
     size_t fresh = 1;
     int r = 0;
+    c->may_double = true;
     for (int i = 0; i < ATTACH_ROUNDS_MAX && fresh > 0 && r == 0; i++)
         r = attach_round(c, tids, &fresh);
     free(tids);
@@ -351,6 +381,8 @@ int cpu_events_open(struct collector *c, struct why *why)
         r = rings_open(c, why);
     if (r < 0)
         return r;
+    c->slice_bytes = slice_fitting(c);
+    cpu_calibrate(c);
     size_t sets = CPU_SETS;
     if ((CPU_SETS + 1) * c->cpu_count * threads_count(c) > fds_allowed())
         sets = 1;
@@ -381,8 +413,6 @@ static void set_switch(const struct cpu_set *set, unsigned long what)
 
 int cpu_events_enable(struct collector *c, struct why *why)
 {
-    c->attached = true;
-    map_u64_deinit(&c->forked);
     if (c->opts.scope == CPU_SPAWNED)
         return 0; /* its exec does */
     const struct cpu_set *set = &c->sets[c->active];
@@ -412,23 +442,112 @@ void cpu_events_close(struct collector *c)
     fd_close(&c->cgroup_fd);
     map_u64_deinit(&c->owners);
     map_u64_deinit(&c->covered);
-    map_u64_deinit(&c->forked);
+    map_u64_deinit(&c->sources);
+}
+
+static void set_use(struct collector *c, size_t next)
+{
+    set_switch(&c->sets[c->active], PERF_EVENT_IOC_DISABLE);
+    set_switch(&c->sets[next], PERF_EVENT_IOC_ENABLE);
+    c->active = next;
+}
+
+/* Events of a new kind for whatever runs now; what it starts inherits them. */
+static int set_cover(struct collector *c, struct cpu_set *set)
+{
+    if (c->plan.system)
+        return set_add(c, set, c->opts.scope == CPU_CGROUP ? c->cgroup_fd : -1, false);
+    int *tids = malloc(TIDS_MAX * sizeof(*tids));
+    if (!tids)
+        return -ENOMEM;
+    size_t fresh = 1;
+    int r = 0;
+    for (int round = 0; round < ATTACH_ROUNDS_MAX && fresh > 0 && r == 0; round++) {
+        fresh = 0;
+        size_t count = stacks_live_tids(c->stacks, tids, TIDS_MAX);
+        for (size_t i = 0; i < count && r == 0; i++) {
+            if (is_covered(c, set, tids[i]))
+                continue;
+            r = set_add(c, set, tids[i], false);
+            fresh += r == 0;
+            if (r == -ESRCH)
+                r = 0; /* ended, and we have not read of it yet */
+        }
+        if (fresh > 0 && r == 0)
+            r = cpu_records_take(c, false);
+    }
+    free(tids);
+    return r;
+}
+
+static int set_reopen(struct collector *c, size_t index)
+{
+    struct cpu_set *set = &c->sets[index];
+    set_close(set);
+    set->slice_bytes = c->slice_bytes;
+    set->generation = ++c->generations;
+    int r = set_cover(c, set);
+    if (r < 0)
+        set_close(set);
+    return r;
+}
+
+/* The other sets could not be had, or not whole: the active one stays alone. */
+static void sets_keep_one(struct collector *c)
+{
+    struct cpu_set kept = c->sets[c->active];
+    c->sets[c->active] = (struct cpu_set){0};
+    for (size_t i = 0; i < CPU_SETS; i++)
+        set_close(&c->sets[i]);
+    c->sets[0] = kept;
+    c->active = 0;
+    c->set_count = 1;
+}
+
+/* Stacks are cut off too often: all sets are opened anew with a larger slice. When that fails
+ * (too few fds), the old slice stays, and the honesty line says how many were cut off. */
+static void slice_grow(struct collector *c)
+{
+    uint32_t old_bytes = c->slice_bytes;
+    size_t next = (c->active + 1) % CPU_SETS;
+    bool alone = c->set_count == 1;
+    c->slice_bytes = MIN(old_bytes * 2, (uint32_t)PERF_SLICE_BYTES_MAX);
+    c->may_double = true;
+    if (alone)
+        c->sets[next].period = period_draw(c, 1);
+    if (set_reopen(c, next) < 0) {
+        c->slice_bytes = old_bytes;
+        c->slice_stays = true;
+        sets_keep_one(c);
+        return;
+    }
+    set_use(c, next);
+    log_debug("the stack slice is %u KiB now", c->slice_bytes >> 10);
+    bool whole = !alone;
+    for (size_t i = 0; i < CPU_SETS && whole; i++)
+        whole = i == next || set_reopen(c, i) == 0;
+    if (!whole)
+        sets_keep_one(c);
 }
 
 void cpu_turn(struct collector *c, uint64_t now_ns)
 {
     if (!c->begun || c->stopped)
         return;
+    bool cut_off = c->turn_samples >= CPU_TURN_SAMPLES_MIN &&
+                   c->turn_truncated * 100 > c->turn_samples;
+    /* A lost sample is worse than one that is cut off: the ring must still take enough. */
+    bool room = c->rings.data_bytes / RING_SLOTS_MIN >= MIN(2 * c->slice_bytes, 1u << 16);
+    if (cut_off && room && c->slice_bytes < PERF_SLICE_BYTES_MAX && !c->slice_stays) {
+        slice_grow(c);
+        c->turn_samples = c->turn_truncated = 0;
+    }
     if (c->turn_ns == 0)
         c->turn_ns = now_ns + NS_PER_SEC;
     if (now_ns < c->turn_ns)
         return;
     c->turn_ns = now_ns + NS_PER_SEC;
     c->turn_samples = c->turn_truncated = 0;
-    if (c->set_count < 2)
-        return;
-    size_t next = (c->active + 1 + random_next(c) % (c->set_count - 1)) % c->set_count;
-    set_switch(&c->sets[c->active], PERF_EVENT_IOC_DISABLE);
-    set_switch(&c->sets[next], PERF_EVENT_IOC_ENABLE);
-    c->active = next;
+    if (c->set_count > 1)
+        set_use(c, (c->active + 1 + random_next(c) % (c->set_count - 1)) % c->set_count);
 }

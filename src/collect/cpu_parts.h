@@ -2,7 +2,8 @@
  *
  * cpu.c         the collector's life
  * cpu_events.c  opening events and rings, taking turns between periods, larger slices
- * cpu_records.c what the records in the rings mean */
+ * cpu_records.c what the records in the rings mean
+ * cpu_account.c CPU time by the kernel's books, and what a sample costs */
 #pragma once
 
 #include "base/map.h"
@@ -13,7 +14,7 @@
 
 enum {
     CPU_SETS = 3, /* of sampling events, each with a period of its own */
-    CPU_SLICE_BYTES = 16 << 10,
+    CPU_SLICE_BYTES_MIN = 16 << 10,
     CPU_TURN_SAMPLES_MIN = 50, /* fewer do not tell whether the slice is too small */
 };
 
@@ -39,21 +40,23 @@ struct collector {
     struct perf_rings rings;
     size_t rings_asked_bytes;
     VEC(int) sideband_fds;
-    /* A thread that appears while we open events may be covered twice: by events of its own
-     * and by those it inherited. These two tell. */
+    /* A thread that appears while events are opened may be covered twice: by events of its own
+     * and by those it inherited, and hands both on. The first that brings a sample of it is
+     * its source; samples from another are dropped. */
+    bool may_double;
     struct map_u64 owners;  /* event id to generation << 32 | tid it was opened for */
     struct map_u64 covered; /* generation << 32 | tid to 1: has events of its own */
-    struct map_u64 forked;  /* tids announced by a fork, while attaching */
+    struct map_u64 sources; /* generation << 32 | tid to owner */
     uint32_t generations;
     struct cpu_set sets[CPU_SETS];
     size_t set_count;
     size_t active; /* the set that samples */
     uint32_t slice_bytes;
+    bool slice_stays;    /* a larger one could not be had */
     const char *sets_na; /* why there is only one; NULL */
     int cgroup_fd;
     uint64_t random;
     uint64_t turn_ns; /* when the next set takes over */
-    bool attached;    /* all threads that were there have events */
     bool begun;       /* the target has begun */
     bool processes_started;
     bool stopped;
@@ -62,6 +65,9 @@ struct collector {
     uint64_t own_start_ns;
     uint64_t own_ns;
     uint64_t start_ns;
+    uint64_t sample_cost_ns; /* of the kernel for one sample, estimated; 0: not known */
+    bool account_known;
+    uint64_t account_start_ns, account_last_ns;
 
     uint64_t samples, complete, truncated, no_user, sampled_ns, user_ns;
     uint64_t ends[UNWIND_ENDS];
@@ -77,10 +83,18 @@ void cpu_events_close(struct collector *c);
 /* Once a second: another period, and a larger slice if stacks were cut off. */
 void cpu_turn(struct collector *c, uint64_t now_ns);
 
-/* A thread has ended, or is another program now: events of its own are gone. */
-void cpu_uncover(struct collector *c, int tid);
-/* The sample came through an inherited event of a thread that has one of its own. */
-bool cpu_is_doubled(const struct collector *c, uint64_t id, int tid);
+/* A thread has ended, or is another program now: what was known of its events is void. */
+void cpu_source_forget(struct collector *c, int tid);
+/* The sample is a second one of the same moment. */
+bool cpu_is_doubled(struct collector *c, uint64_t id, int tid);
+
+/* cpu_account.c */
+void cpu_account_begin(struct collector *c);
+void cpu_account_look(struct collector *c); /* while the target is there */
+/* CPU time of what was recorded, by the kernel's books. False: not known. */
+bool cpu_account_get(const struct collector *c, uint64_t *ret_ns);
+/* What a sample costs the kernel. Only while no event of the target writes to the rings. */
+void cpu_calibrate(struct collector *c);
 
 /* cpu_records.c */
 /* Takes what is in the rings; `all` when nobody writes any more. */

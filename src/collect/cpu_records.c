@@ -77,7 +77,7 @@ static int take_comm(struct collector *c, const struct perf_event_header *header
     bool exec = header->misc & PERF_RECORD_MISC_COMM_EXEC;
     if (exec) {
         c->begun = true;
-        cpu_uncover(c, (int)record->pid);
+        cpu_source_forget(c, (int)record->pid);
     }
     return stacks_comm(c->stacks, time_ns, (int)record->pid, (int)record->tid,
                        text_of(header, record->name), exec);
@@ -89,14 +89,8 @@ static int take_task(struct collector *c, const struct perf_event_header *header
     if (header->size < sizeof(*record) + PERF_TRAILER_BYTES)
         return -EBADMSG;
     if (header->type == PERF_RECORD_EXIT) {
-        cpu_uncover(c, (int)record->tid);
+        cpu_source_forget(c, (int)record->tid);
         return stacks_exit(c->stacks, time_ns, (int)record->pid, (int)record->tid);
-    }
-    if (!c->attached) {
-        uint64_t *slot = map_u64_at(&c->forked, record->tid, NULL);
-        if (!slot)
-            return -ENOMEM;
-        *slot = 1;
     }
     c->processes_started |= record->pid != record->ppid;
     return stacks_fork(c->stacks, time_ns, (int)record->ppid, (int)record->pid, (int)record->tid);

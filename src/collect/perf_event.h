@@ -44,7 +44,8 @@ const char *perf_plan_event(const struct perf_plan *plan, char *text, size_t siz
 /* The registers we ask for and their order in a sample; unwind.h has its own. */
 uint64_t perf_registers_mask(void);
 
-enum { PERF_SLICE_BYTES_MAX = 65536 - 2048 }; /* with the rest of the sample below 64 KiB */
+/* The largest the kernel takes; it cuts so that the whole sample stays below 64 KiB. */
+enum { PERF_SLICE_BYTES_MAX = 65528 };
 
 /* The samples. `period`: nanoseconds for PERF_CPU_CLOCK, samples per second for PERF_CYCLES. */
 struct perf_event_attr perf_attr_sampling(const struct perf_plan *plan, uint64_t period,

@@ -37,6 +37,10 @@ void stacks_close(struct stacks *stacks); /* NULL is fine */
 /* A process that runs already: its threads, names and mappings are read from /proc. */
 MUST_USE int stacks_attach(struct stacks *stacks, int pid, uint64_t time_ns, struct why *why);
 
+/* Reads the unwind rows of all that is mapped there now, before the first sample needs them: it
+ * takes a while for large programs, and samples would be lost meanwhile. */
+MUST_USE int stacks_preload(struct stacks *stacks, int pid);
+
 /* The kernel's announcements, as in PERF_RECORD_FORK, COMM, EXIT, MMAP2. */
 MUST_USE int stacks_fork(struct stacks *stacks, uint64_t time_ns, int parent_pid, int pid, int tid);
 MUST_USE int stacks_comm(struct stacks *stacks, uint64_t time_ns, int pid, int tid, struct str name,
@@ -56,6 +60,9 @@ struct stacks_mmap {
     uint32_t device_major, device_minor;
 };
 MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
+
+/* Threads that were announced or read and have not ended; how many were stored. */
+size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
 /* The sink's id of a thread; made if need be. */
 MUST_USE int stacks_thread(struct stacks *stacks, uint64_t time_ns, int pid, int tid,

@@ -392,6 +392,15 @@ int stacks_attach(struct stacks *st, int pid, uint64_t time_ns, struct why *why)
     return r < 0 ? why_errno(why, -r, NULL, "cannot read about process %d", pid) : 0;
 }
 
+size_t stacks_live_tids(const struct stacks *st, int *tids, size_t max)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < st->threads.len && count < max; i++)
+        if (!st->threads.data[i].ended)
+            tids[count++] = st->threads.data[i].tid;
+    return count;
+}
+
 int stacks_thread(struct stacks *st, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread)
 {
     uint32_t process, thread;

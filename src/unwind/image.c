@@ -36,6 +36,7 @@ void unwind_image_free(struct unwind_image *image)
     if (!image)
         return;
     free(image->memory);
+    free(image->index);
     free(image->segments);
     free(image);
 }
@@ -261,7 +262,8 @@ static int load_rows(struct loader *loader, const struct unwind_image_opts *opts
 {
     struct unwind_image *image = loader->image;
     struct rows_key key = {0};
-    if (opts && opts->cache_dir && rows_key_make(loader->file, opts->debug_path, &key) &&
+    if (opts && opts->cache_dir && opts->cache_dir[0] &&
+        rows_key_make(loader->file, opts->debug_path, &key) &&
         rows_file_load(opts->cache_dir, &key, image->machine, loader->base, &image->rows,
                        &image->memory)) {
         image->cached = true;
@@ -297,6 +299,8 @@ static int image_load(const struct elf_file *file, const struct unwind_image_opt
     int r = read_segments(&loader, why);
     if (r == 0)
         r = load_rows(&loader, opts, why);
+    if (r == 0 && unwind_rows_index(&image->rows, &image->index) < 0)
+        r = why_nomem(why);
     loader_deinit(&loader);
     if (r < 0)
         unwind_image_free(image);

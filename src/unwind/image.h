@@ -20,6 +20,7 @@ struct unwind_image {
     enum unwind_machine machine;
     struct unwind_rows rows;
     void *memory; /* what the rows point into; freed with the image */
+    uint32_t *index;
     struct unwind_segment *segments;
     size_t segments_count;
     size_t skipped; /* functions whose table entry we could not use */

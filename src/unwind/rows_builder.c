@@ -299,3 +299,27 @@ int rows_builder_finish(struct rows_builder *builder, struct unwind_rows *ret, v
     *ret_memory = memory;
     return 0;
 }
+
+int unwind_rows_index(struct unwind_rows *rows, uint32_t **ret_memory)
+{
+    /* About one row a bucket. The last row is a gap without end: nothing is lost there. */
+    uint64_t end = rows->count > 0 ? (uint64_t)rows->starts[rows->count - 1] + 1 : 0;
+    unsigned shift = 0;
+    while (end >> shift > rows->count)
+        shift++;
+    size_t len = rows->count > 0 ? (size_t)((end - 1) >> shift) + 1 : 0;
+    uint32_t *index = malloc((len + 1) * sizeof(*index));
+    if (!index)
+        return -ENOMEM;
+    size_t row = 0;
+    for (size_t i = 0; i <= len; i++) {
+        while (row < rows->count && rows->starts[row] < (uint64_t)i << shift)
+            row++;
+        index[i] = (uint32_t)row;
+    }
+    rows->index = index;
+    rows->index_len = len;
+    rows->shift = shift;
+    *ret_memory = index;
+    return 0;
+}

@@ -80,7 +80,8 @@ static int find_restorers(struct search *search, const cfi_functions *functions,
     uint32_t end = (uint32_t)(end_of_code - search->builder->base), last = 0;
     if (end_of_code == 0)
         return 0;
-    if (search->file->bytes)
+    /* Go describes its restorer as if it were a plain function. */
+    if (search->file->bytes || elf_file_section(search->file, ".note.go.buildid"))
         return search_range(search, 0, end, why);
     for (size_t i = 0; i <= functions->len; i++) {
         uint32_t next = i < functions->len ? functions->data[i].start : end;

@@ -6,9 +6,9 @@
 #include "unwind/elf_file.h"
 #include "unwind/image.h"
 
-/* Adds them to the sorted functions. Only gaps are searched, except in an image from
- * memory: the kernel's own, whose restorer has a table that misses the interrupted
- * address (arm64) and is told by its bytes. */
+/* Adds them to the sorted functions. Only gaps are searched, except where the table is known
+ * to be wrong about the restorer: in an image from memory (the kernel's own on arm64 misses
+ * the interrupted address) and in Go's programs. */
 MUST_USE int stubs_find(const struct elf_file *file, const struct unwind_image *image,
                         const struct rows_builder *builder, cfi_functions *functions,
                         struct why *why);

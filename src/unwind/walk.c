@@ -26,6 +26,7 @@ struct walk {
     uint8_t pc_column;   /* for expressions */
     uint32_t mapping;    /* of the frame we stand in; UNWIND_MAPPING_NONE */
     uint32_t rules;      /* its rule set there */
+    bool elsewhere;      /* a signal came from a stack that no larger slice would reach */
     uint64_t needed_end; /* end of the last slot that lay beyond the slice */
     struct unwind_result result;
 };
@@ -79,7 +80,7 @@ static inline unsigned read_slot(struct walk *walk, uint64_t address, uint64_t *
         return STEP_ON;
     if (end == UNWIND_TRUNCATED)
         walk->needed_end = address + 8;
-    return end;
+    return end == UNWIND_TRUNCATED && walk->elsewhere ? UNWIND_UNREADABLE : end;
 }
 
 static inline bool known(const struct unwind_registers *registers, unsigned number)
@@ -243,6 +244,8 @@ static unsigned step_by_row(struct walk *walk, const struct unwind_rows *rows,
     uint64_t sp = walk->registers.reg[walk->info->sp];
     if (!signal && (sp < walk->floor || (sp == walk->floor && !walk->exact) || sp & 7))
         return UNWIND_BAD_CFA;
+    enum { NEAR_BYTES = 1 << 16 }; /* the most that the kernel copies */
+    walk->elsewhere |= signal && sp - walk->slice->address > walk->slice->len + NEAR_BYTES;
     walk->floor = sp;
     return arrive(walk, ra, signal);
 }
@@ -309,12 +312,8 @@ static bool at_restorer(const struct walk *walk)
             UNWIND_RULES_SIGNAL);
 }
 
-static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t max)
+static void walk_callers(struct walk *walk, struct unwind_frame *frames, size_t max)
 {
-    uint64_t pc = walk->registers.pc;
-    if (!resolve(walk, pc))
-        walk->mapping = UNWIND_MAPPING_NONE;
-    emit(walk, frames, pc, UNWIND_LEAF);
     for (;;) {
         enum unwind_how how;
         unsigned r = step(walk, &how);
@@ -327,6 +326,53 @@ static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t m
         walk->result.by_frame_pointer += how == UNWIND_BY_FRAME_POINTER;
         emit(walk, frames, walk->registers.pc - !(walk->exact || at_restorer(walk)), how);
     }
+}
+
+/* A sampled function of a file whose table leaves it out is mostly hand-written and
+ * without a frame (memcpy of a small libc): then its return address is where the call put
+ * it. That is a guess. It counts only if rows lead on from it, to the root or over several
+ * frames to code that has none: with a wrong stack pointer the rows would miss every return
+ * address from there on. */
+static bool walk_frameless_leaf(struct walk *walk, struct unwind_frame *frames, size_t max)
+{
+    struct unwind_registers *registers = &walk->registers;
+    unsigned sp = walk->info->sp, lr = walk->info->lr;
+    struct walk before = *walk;
+    uint64_t ra = 0;
+    if (lr == UNWIND_REGISTERS) {
+        if (read_slot(walk, registers->reg[sp], &ra) != STEP_ON)
+            return false;
+        registers->reg[sp] += 8;
+    } else if (known(registers, lr)) {
+        ra = registers->reg[lr];
+    }
+    registers->known &= walk->info->callee_saved | 1u << sp;
+    walk->floor = registers->reg[sp];
+    if (arrive(walk, ra, false) == STEP_ON && walk->rules != UNWIND_RULES_NONE && max > 1 &&
+        !at_restorer(walk)) {
+        walk->result.by_frame_pointer = 1;
+        emit(walk, frames, walk->registers.pc - 1, UNWIND_BY_FRAME_POINTER);
+        walk_callers(walk, frames, max);
+        enum { SURE_FRAMES = 4 }; /* itself, the guess, and two that the guess led to */
+        if (walk->result.by_frame_pointer == 1 &&
+            (walk->result.end == UNWIND_ROOT ||
+             (walk->result.end == UNWIND_NO_ROW && walk->result.count >= SURE_FRAMES)))
+            return true;
+    }
+    *walk = before;
+    return false;
+}
+
+static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t max)
+{
+    uint64_t pc = walk->registers.pc;
+    if (!resolve(walk, pc))
+        walk->mapping = UNWIND_MAPPING_NONE;
+    emit(walk, frames, pc, UNWIND_LEAF);
+    bool undescribed = walk->mapping != UNWIND_MAPPING_NONE && walk->rules == UNWIND_RULES_NONE &&
+                       walk->space->mappings[walk->mapping].rows;
+    if (!undescribed || !walk_frameless_leaf(walk, frames, max))
+        walk_callers(walk, frames, max);
 }
 
 void unwind_walk(const struct unwind_space *space, const struct unwind_registers *registers,
@@ -347,6 +393,7 @@ void unwind_walk(const struct unwind_space *space, const struct unwind_registers
     walk.pc_column = walk.info->lr == UNWIND_REGISTERS ? walk.info->registers : UINT8_MAX;
     walk.mapping = UNWIND_MAPPING_NONE;
     walk.rules = UNWIND_RULES_NONE;
+    walk.elsewhere = false;
     walk.needed_end = 0;
     walk.result = *ret;
     if (!known(registers, walk.info->sp) || !slice || slice->len == 0) {

@@ -29,7 +29,7 @@ enum {
     SHADOW_MAX = 512,
     SLICE_MAX = 64 << 10,
     STEPS_MAX = 3000000,
-    INJECT_EVERY = 97, /* prime, so that loops are hit at all their instructions */
+    INJECT_EVERY = 41, /* prime, so that loops are hit at all their instructions */
     REPORTS_MAX = 8,
 };
 
