@@ -1,8 +1,8 @@
-/* Self weights from the totals, total weights from the call tree: a function's total is the
- * sum over its nodes that have no node of the same function above them. */
+/* Self weights from the totals, total weights from the tree of stacks: a function's total is
+ * the sum over its calls that have no call of the same function above them. No hashing: the
+ * cost is one walk over the stacks, whatever the number of samples. */
 #include "analyze/hotspots.h"
 
-#include "analyze/call_tree.h"
 #include "analyze/categories.h"
 #include "analyze/hot_lines.h"
 #include "base/map.h"
@@ -70,39 +70,113 @@ static int rank_self(struct ranking *ranking)
     return 0;
 }
 
-/* Walks the tree in depth; `open` counts the nodes of a function on the way from the root. */
-static int rank_total(struct ranking *ranking)
+/* The tree of stacks: weights of everything below a stack, and children to walk. */
+struct stack_tree {
+    const struct profile *profile;
+    struct {
+        uint64_t weight, count;
+    } * below; /* with the stack's own */
+    uint32_t *first_child, *next_sibling;
+};
+
+static void stack_tree_deinit(struct stack_tree *tree)
 {
-    struct call_tree tree;
-    int r = call_tree_build(ranking->arena, ranking->profile, NULL, &tree);
-    if (r < 0)
-        return r;
-    uint32_t *open = calloc(ranking->profile->function_count, sizeof(*open));
-    if (!open)
+    free(tree->below);
+    free(tree->first_child);
+    free(tree->next_sibling);
+}
+
+/* Children have higher ids than their parents, so one pass from the end sums all up. */
+static int stack_tree_init(struct stack_tree *tree, const struct profile *profile)
+{
+    size_t count = profile->stack_count;
+    tree->profile = profile;
+    tree->below = calloc(count, sizeof(*tree->below));
+    tree->first_child = calloc(count, sizeof(*tree->first_child));
+    tree->next_sibling = calloc(count, sizeof(*tree->next_sibling));
+    if (!tree->below || !tree->first_child || !tree->next_sibling)
         return -ENOMEM;
-    uint32_t at = tree.nodes[0].first_child;
+    for (size_t i = 0; i < profile->total_count; i++) {
+        tree->below[profile->totals[i].stack].weight += profile->totals[i].weight;
+        tree->below[profile->totals[i].stack].count += profile->totals[i].count;
+    }
+    for (uint32_t i = (uint32_t)count - 1; i > 0; i--) {
+        uint32_t parent = profile->stacks[i].parent;
+        if (tree->below[i].count == 0)
+            continue; /* of another series, or filtered out */
+        tree->below[parent].weight += tree->below[i].weight;
+        tree->below[parent].count += tree->below[i].count;
+        tree->next_sibling[i] = tree->first_child[parent];
+        tree->first_child[parent] = i;
+    }
+    return 0;
+}
+
+/* Kept apart from the hotspots: small enough to stay in a cache during the walk. */
+struct function_total {
+    uint64_t weight, count;
+    uint32_t open; /* calls of it on the way from the root */
+};
+
+static void stack_enter(const struct stack_tree *tree, uint32_t stack,
+                        struct function_total *totals)
+{
+    const struct profile *profile = tree->profile;
+    const struct profile_frame *frame = &profile->frames[profile->stacks[stack].frame];
+    for (uint32_t i = 0; i < frame->place_count; i++) {
+        struct function_total *total = &totals[profile->places[frame->places + i].function];
+        if (total->open++ > 0)
+            continue; /* a call further out has counted this */
+        total->weight += tree->below[stack].weight;
+        total->count += tree->below[stack].count;
+    }
+}
+
+static void stack_leave(const struct stack_tree *tree, uint32_t stack,
+                        struct function_total *totals)
+{
+    const struct profile *profile = tree->profile;
+    const struct profile_frame *frame = &profile->frames[profile->stacks[stack].frame];
+    for (uint32_t i = 0; i < frame->place_count; i++)
+        totals[profile->places[frame->places + i].function].open--;
+}
+
+/* All stacks in depth, without recursion: hostile ones have no end. */
+static void stacks_walk(const struct stack_tree *tree, struct function_total *totals)
+{
+    uint32_t at = tree->first_child[0];
     while (at != 0) {
-        const struct call_node *node = &tree.nodes[at];
-        struct hotspot *hotspot = &ranking->by_function[node->function];
-        if (open[node->function]++ == 0) {
-            hotspot->total_weight += node->total_weight;
-            hotspot->total_count += node->total_count;
-        }
-        if (node->first_child) {
-            at = node->first_child;
+        stack_enter(tree, at, totals);
+        if (tree->first_child[at]) {
+            at = tree->first_child[at];
             continue;
         }
-        while (at != 0 && !tree.nodes[at].next_sibling) {
-            open[tree.nodes[at].function]--;
-            at = tree.nodes[at].parent;
+        while (at != 0 && !tree->next_sibling[at]) {
+            stack_leave(tree, at, totals);
+            at = tree->profile->stacks[at].parent;
         }
         if (at != 0) {
-            open[tree.nodes[at].function]--;
-            at = tree.nodes[at].next_sibling;
+            stack_leave(tree, at, totals);
+            at = tree->next_sibling[at];
         }
     }
-    free(open);
-    return 0;
+}
+
+static int rank_total(struct ranking *ranking)
+{
+    struct stack_tree tree = {0};
+    size_t count = ranking->profile->function_count;
+    struct function_total *totals = calloc(count, sizeof(*totals));
+    int r = totals ? stack_tree_init(&tree, ranking->profile) : -ENOMEM;
+    if (r == 0)
+        stacks_walk(&tree, totals);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        ranking->by_function[i].total_weight += totals[i].weight;
+        ranking->by_function[i].total_count += totals[i].count;
+    }
+    stack_tree_deinit(&tree);
+    free(totals);
+    return r;
 }
 
 static int rank_lines(struct ranking *ranking)

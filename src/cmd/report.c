@@ -193,8 +193,8 @@ const struct command cmd_report = {
         "Ranks the functions of a recording by the time spent in them themselves (self), with "
         "the time of all they called (total), a 95% interval of the share, and where they are. "
         "Ids such as f12 are stable for one recording, whatever the filters.\n\n"
-        "The interval speaks of sampling: with the same run sampled anew, the share would "
-        "lie in it 95 times of 100. It does not speak of how one run differs from the next.",
+        "The interval speaks of sampling: 95 of 100 such intervals hold the true share of the "
+        "run that was recorded. It does not speak of how one run differs from the next.",
     .options = report_options,
     .options_size = sizeof(struct report_opts),
     .operands_min = 1,

@@ -107,7 +107,7 @@ int report_pictures(struct report_run *run, struct value *root, struct why *why)
     };
     if (!run->opts->flame && !run->opts->icicle && !run->opts->html)
         return 0;
-    struct trees trees;
+    struct trees trees = {0};
     if (trees_build(run, &trees) < 0)
         return why_nomem(why);
     struct value files = value_list(run->arena);

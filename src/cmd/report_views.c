@@ -16,6 +16,12 @@ static struct tables tables_of(const struct report_run *run)
     };
 }
 
+/* Titles that fit the unit. */
+static const char *by_self(const struct report_run *run, const char *time, const char *weight)
+{
+    return run->main.profile.unit == UNIT_NS ? time : weight;
+}
+
 /* How many rows were not shown, for machines and in words. */
 static void put_cut(struct report_run *run, struct value *root, size_t shown, size_t all,
                     const char *words)
@@ -34,7 +40,8 @@ static void view_hotspots(struct report_run *run, struct value *root)
     if (table.table)
         put_cut(run, root, table.table->row_count, run->main.hotspots.count,
                 "more functions; --limit 0 prints all of them");
-    value_put(root, "hotspots", "Functions by self time", table);
+    value_put(root, "hotspots", by_self(run, "Functions by self time", "Functions by self weight"),
+              table);
 }
 
 static struct str source_of(void *context, struct str file, uint32_t line)
@@ -49,7 +56,8 @@ static int view_lines(struct report_run *run, struct value *root, struct why *wh
     int r = embedded_load(run->arena, run->main.recording, &embedded, why);
     if (r < 0)
         return r;
-    value_put(root, "lines", "Lines by self time", tables_lines(&tables, source_of, &embedded));
+    value_put(root, "lines", by_self(run, "Lines by self time", "Lines by self weight"),
+              tables_lines(&tables, source_of, &embedded));
     return 0;
 }
 
@@ -118,7 +126,10 @@ static int view_diff(struct report_run *run, struct value *root)
     if (table.table)
         put_cut(run, root, table.table->row_count, diff->count,
                 "more functions; --limit 0 prints all of them");
-    value_put(root, "diff", "Functions by change of self time", table);
+    value_put(
+        root, "diff",
+        by_self(run, "Functions by change of self time", "Functions by change of self weight"),
+        table);
     return 0;
 }
 

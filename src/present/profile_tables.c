@@ -275,28 +275,32 @@ int tables_threads(const struct tables *tables, struct value *ret_groups, struct
     return 0;
 }
 
+static size_t append(char *text, size_t len, struct str more)
+{
+    memcpy(text + len, more.data, more.len);
+    return len + more.len;
+}
+
 /* The name behind a mark for each level; very deep ones say their level instead. */
 static struct value call_value(struct arena *arena, const struct profile *profile,
                                const struct call_node *node)
 {
+    const struct str mark = STR("· "), inlined = STR(" (inlined)");
     struct str name = profile->functions[node->function].name;
-    const char *tail = node->inlined ? " (inlined)" : "";
     uint32_t level = node->depth - 1;
-    size_t marks = MIN(level, (uint32_t)INDENT_MAX);
-    char *text = arena_alloc(arena, marks * 3 + 16 + name.len + strlen(tail));
+    size_t marks = MIN(level, (uint32_t)INDENT_MAX), len = 0;
+    char number[16] = "";
+    if (level > INDENT_MAX)
+        snprintf(number, sizeof(number), "[%u] ", level);
+    char *text = arena_alloc(arena, marks * mark.len + sizeof(number) + name.len + inlined.len);
     if (!text)
         return value_text("");
-    size_t len = 0;
-    for (size_t i = 0; i < marks; i++) {
-        memcpy(text + len, "· ", 3);
-        len += 3;
-    }
-    if (level > INDENT_MAX)
-        len += (size_t)snprintf(text + len, 16, "[%u] ", level);
-    memcpy(text + len, name.data, name.len);
-    len += name.len;
-    memcpy(text + len, tail, strlen(tail));
-    len += strlen(tail);
+    for (size_t i = 0; i < marks; i++)
+        len = append(text, len, mark);
+    len = append(text, len, str_from(number));
+    len = append(text, len, name);
+    if (node->inlined)
+        len = append(text, len, inlined);
     return value_str((struct str){text, len});
 }
 

@@ -29,20 +29,25 @@ int reader_fail(const struct recording *recording, int rc, struct why *why)
     return db_why(recording->db, rc, "read", recording->path, why);
 }
 
-/* A value of meta as text in the arena; `fallback` when there is none. */
-static const char *meta_text(struct recording *recording, const char *key, const char *fallback)
+/* A value of meta as text in the arena; `fallback` when there is none. Out of memory is no
+ * such case: a recording must not look cut off because of it. */
+static int meta_text(struct recording *recording, const char *key, const char *fallback,
+                     const char **ret, struct why *why)
 {
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(recording->db, "SELECT value FROM meta WHERE key = ?1", -1, &stmt,
-                           NULL) != SQLITE_OK ||
-        sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC) != SQLITE_OK ||
-        sqlite3_step(stmt) != SQLITE_ROW)
-        return fallback;
-    const unsigned char *text = sqlite3_column_text(stmt, 0);
-    if (!text)
-        return fallback;
-    size_t len = strnlen((const char *)text, META_BYTES_MAX);
-    return arena_dup_len(&recording->arena, (const char *)text, len);
+    int rc = sqlite3_prepare_v2(recording->db, "SELECT value FROM meta WHERE key = ?1", -1, &stmt,
+                                NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    if ((rc & 0xff) == SQLITE_NOMEM || sqlite3_errcode(recording->db) == SQLITE_NOMEM)
+        return why_nomem(why);
+    if (text)
+        text = arena_dup_len(&recording->arena, text, strnlen(text, META_BYTES_MAX));
+    *ret = text ? text : fallback;
+    return 0;
 }
 
 static int refuse_newer(struct recording *recording, struct why *why)
@@ -163,7 +168,9 @@ static int load(struct recording *recording, struct why *why)
     if (version < 1)
         return reader_damage(recording, why, "header: schema %lld", (long long)version);
     recording->schema = (unsigned)version;
-    recording->writer_version = meta_text(recording, "writer", "of an unknown version");
+    r = meta_text(recording, "writer", "of an unknown version", &recording->writer_version, why);
+    if (r < 0)
+        return r;
     if (recording->schema > recording->version)
         return refuse_newer(recording, why);
     if (recording->schema < recording->version)
@@ -174,8 +181,10 @@ static int load(struct recording *recording, struct why *why)
         r = counts_load(recording, why);
     if (r == 0)
         r = series_load(recording, why);
+    const char *finished = "0";
     if (r == 0)
-        recording->finished = strcmp(meta_text(recording, "finished", "0"), "1") == 0;
+        r = meta_text(recording, "finished", "0", &finished, why);
+    recording->finished = strcmp(finished, "1") == 0;
     return r == 0 && arena_failed(&recording->arena) ? why_nomem(why) : r;
 }
 

@@ -175,6 +175,31 @@ def nth_query(args, work):
             nth(args, work, kind, sticky, command, after)
 
 
+def nth_report(args, work):
+    """The same under every view of `whyslow report`."""
+    path = work / "good.whyslow"
+    expect(run(args.tool, "write", path, "20000", "5000").returncode == 0, "cannot write")
+    picture = work / "picture.svg"
+    views = [[], ["--tree", "--inverted", "--min-pct", "0"], ["--callers", "decode"], ["--lines"],
+             ["--threads"], ["--annotate", "decode"], ["--time", "0..50%", "--focus", "decode"],
+             ["--diff", path, "--flame", picture]]
+    for view in views:
+        command = [args.whyslow, "report", path, "--json", *view]
+        good = run(*command)
+        expect(good.returncode == 0 and '"honesty"' in good.stdout, describe(good))
+
+        def after(done, what):
+            if done.returncode != 0:
+                expect_refused(done, f"{view} {what}")
+            else:
+                expect(done.stdout == good.stdout, f"{view} {what}: another: {describe(done)}")
+            expect(not list(work.glob("*.tmp")), f"{view} {what}: left a temporary file")
+
+        # An annotation opens the image's file too, and says in its answer when it cannot.
+        for kind in ("malloc",) if "--annotate" in view else ("malloc", "open"):
+            nth(args, work, kind, kind == "malloc" and not view, command, after)
+
+
 def disk_full(args, work):
     """A full disk and a file size limit: an error in words, committed data kept, loss counted."""
     mount = work / "small"
@@ -339,7 +364,8 @@ def foreign_reader(args, work):
 
 
 TESTS = {f.__name__.replace("_", "-"): f
-         for f in (kill_loop, nth_writer, nth_query, disk_full, damage, cut_off, foreign_reader)}
+         for f in (kill_loop, nth_writer, nth_query, nth_report, disk_full, damage, cut_off,
+                   foreign_reader)}
 
 
 def main():

@@ -163,6 +163,9 @@ static void plain_make(struct world *world, bool after)
         made_samples(made, world->workers[0], world->s_copy, 90, MS);
     else
         made_samples(made, 0, 0, 20, MS);
+    made_series(made, "alloc", SERIES_SUM, UNIT_BYTES);
+    made_samples(made, world->main_thread, world->s_load, 10, 4096);
+    made_samples(made, world->main_thread, world->s_helper, 5, 1 << 20);
     uint64_t samples = after ? 870 : 1000;
     counters_make(world, samples, samples * MS);
 }

@@ -17,8 +17,8 @@ print("lines in text:", text.count(b"\n"))
 EOF
 for view in --tree --lines "--annotate f1" "--callers f2" "--callees f3" "--diff rec.whyslow"; do
     # shellcheck disable=SC2086
-    whyslow report rec.whyslow $view > view || echo "failed: $view"
-    grep -c $'[\x1b\x07\r]' view
+    whyslow report rec.whyslow $view > shown || echo "failed: $view"
+    grep -c $'[\x1b\x07\r]' shown
 done
 whyslow report rec.whyslow --flame f.svg --html p.html > /dev/null
 grep -c '<script>alert' f.svg p.html

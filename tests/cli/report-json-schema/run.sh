@@ -31,3 +31,7 @@ check rec.whyslow --annotate f2
 check bare.whyslow --annotate f1
 check rec.whyslow --diff after.whyslow
 check rec.whyslow --diff after.whyslow --work 1:2 --flame d.svg
+for view in "" --tree --lines --threads "--annotate f4" "--diff after.whyslow"; do
+    # shellcheck disable=SC2086
+    check rec.whyslow --series alloc $view
+done

@@ -13,3 +13,6 @@ echo "--- focus on an inlined function leaves out what it is inlined into"
 whyslow report rec.whyslow --focus rotate --tree
 echo "--- focus"
 whyslow report rec.whyslow --focus load --tree
+echo "--- another series, in its own unit"
+whyslow report rec.whyslow --series alloc
+whyslow report rec.whyslow --series alloc --json --limit 1 | sed -n '/"hotspots"/,$p'
