@@ -328,6 +328,7 @@ static int perf_begin(void *context, const struct perf_data_about *about, struct
         .debuginfod = perf->import.opts->debuginfod,
         .machine = perf->machine,
         .foreign_kernel = foreign,
+        .no_symbols = perf->import.opts->no_symbols,
     };
     if (foreign)
         import_note(&perf->import,
