@@ -73,7 +73,7 @@ static int choose(const struct import_cmd_opts *opts, struct import_source *sour
     if (r < 0)
         return r;
     if (head.len == 0)
-        return why_set(why, WHY_FAILED, ENODATA, "check how it was made", "'%s' is empty",
+        return why_set(why, WHY_USAGE, ENODATA, "check how it was made", "'%s' is empty",
                        source->path);
     if (opts->format) {
         *ret = importer_find(opts->format);
@@ -83,7 +83,7 @@ static int choose(const struct import_cmd_opts *opts, struct import_source *sour
     }
     *ret = importer_detect(head);
     return *ret ? 0
-                : why_set(why, WHY_FAILED, EINVAL,
+                : why_set(why, WHY_USAGE, EINVAL,
                           "say what it is with --format; 'whyslow import --list' shows the formats",
                           "'%s' is in no format that whyslow knows", source->path);
 }

@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 
+import jsonschema
+
 HERE = pathlib.Path(__file__).resolve().parent
 NPM = HERE.parent / "npm"
 SKIP = 77
@@ -153,7 +155,9 @@ class Work:
     def imported(self, path, *options):
         made = self.folder / (pathlib.Path(path).name + ".whyslow")
         done = run(self.whyslow, "import", path, "-o", made, "--json", *options)
-        return made, json.loads(done.stdout)
+        said = json.loads(done.stdout)
+        jsonschema.validate(said, json.loads((HERE.parent.parent / "docs/schema/import.schema.json").read_text()))
+        return made, said
 
 
 def pprof_top(path, index):
