@@ -360,6 +360,8 @@ def check_folded(work):
         if kind == "plain":
             check("stacks", {tuple(line.rsplit(" ", 1)[0].encode().split(b";")): int(line.rsplit(" ", 1)[1])
                              for line in lines}, dict(truth.stacks))
+        found = {tuple(line.rsplit(" ", 1)[0].split(";")): int(line.rsplit(" ", 1)[1]) for line in lines}
+        check(f"{kind}: a ';' in a name makes no frame", depths(found), depths(truth.stacks))
         if shutil.which("npm"):
             group = speedscope(work, path)
             check(f"{kind}: weight, by speedscope", sum(p["weight"] for p in group["profiles"]), truth.weight)
@@ -422,6 +424,7 @@ def leaves(stacks):
 
 
 def depths(stacks):
+    """Weight by how many frames a stack has."""
     out = collections.Counter()
     for stack, weight in stacks.items():
         out[len(stack)] += weight
