@@ -18,6 +18,7 @@ struct import_cmd_opts {
     const char *output;
     const char *unit;
     bool debuginfod;
+    bool no_symbols;
     bool list;
     struct output_opts rendering;
 };
@@ -32,6 +33,8 @@ static const struct opt import_options[] = {
      .choices = "count|ns|bytes"},
     {"debuginfod", 0, OPT_FLAG, offsetof(struct import_cmd_opts, debuginfod), NULL,
      "ask the servers of DEBUGINFOD_URLS for missing debug information (perf.data only)"},
+    {"no-symbols", 0, OPT_FLAG, offsetof(struct import_cmd_opts, no_symbols), NULL,
+     "do not name the functions of a perf.data"},
     {"list", 0, OPT_FLAG, offsetof(struct import_cmd_opts, list), NULL, "list the formats"},
     OUTPUT_OPTIONS(struct import_cmd_opts, rendering),
     {0},
@@ -70,7 +73,7 @@ static int choose(const struct import_cmd_opts *opts, struct import_source *sour
     if (r < 0)
         return r;
     if (head.len == 0)
-        return why_set(why, WHY_FAILED, ENODATA, "check how it was made", "'%s' is empty",
+        return why_set(why, WHY_USAGE, ENODATA, "check how it was made", "'%s' is empty",
                        source->path);
     if (opts->format) {
         *ret = importer_find(opts->format);
@@ -80,7 +83,7 @@ static int choose(const struct import_cmd_opts *opts, struct import_source *sour
     }
     *ret = importer_detect(head);
     return *ret ? 0
-                : why_set(why, WHY_FAILED, EINVAL,
+                : why_set(why, WHY_USAGE, EINVAL,
                           "say what it is with --format; 'whyslow import --list' shows the formats",
                           "'%s' is in no format that whyslow knows", source->path);
 }
@@ -156,6 +159,7 @@ static int import_into(const struct cmd_call *call, struct import_source *source
     struct import_opts wanted = {
         .unit = unit_of(opts->unit),
         .debuginfod = opts->debuginfod,
+        .no_symbols = opts->no_symbols,
         .cache_dir = symbols_cache_dir(cache, sizeof(cache)),
     };
     struct recording_opts recording = {.version = WHYSLOW_VERSION};

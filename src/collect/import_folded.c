@@ -2,10 +2,13 @@
  * py-spy, async-profiler and whyslow itself write them.
  *
  * Neighbouring lines share their beginnings (most writers sort): the stack ids of the line
- * before are kept, and only what differs is looked up. */
+ * before are kept, and only what differs is looked up. Writers that do not merge repeat whole
+ * stacks: those are remembered too, as far as memory is given to it. */
 #include "collect/import_common.h"
 
 #include <errno.h>
+
+enum { KNOWN_BYTES_MAX = 64 << 20 };
 
 struct folded {
     struct import import;
@@ -14,6 +17,8 @@ struct folded {
     size_t before_cap;
     VEC(size_t) ends; /* of its frames in `before` */
     VEC(uint32_t) stacks;
+    struct intern known;    /* whole stacks, as text */
+    VEC(uint32_t) known_as; /* beside them */
 };
 
 /* Takes the number off the end of a line; false when there is none. */
@@ -93,7 +98,7 @@ static int remember(struct folded *folded, struct str line)
 }
 
 /* The stack of a line; frames that the line before had too keep their ids. */
-static int stack_of(struct folded *folded, struct str line, uint32_t *ret)
+static int stack_build(struct folded *folded, struct str line, uint32_t *ret)
 {
     struct sink *sink = folded->import.sink;
     size_t shared = shared_frames(folded, line);
@@ -121,6 +126,24 @@ static int stack_of(struct folded *folded, struct str line, uint32_t *ret)
     }
     *ret = folded->stacks.len ? folded->stacks.data[folded->stacks.len - 1] : 0;
     return 0;
+}
+
+static int stack_of(struct folded *folded, struct str line, uint32_t *ret)
+{
+    uint32_t known = intern_find(&folded->known, line);
+    if (known != 0) {
+        *ret = folded->known_as.data[known - 1];
+        return 0;
+    }
+    uint32_t stack = 0;
+    int r = stack_build(folded, line, &stack);
+    if (r == 0 && folded->known.arena.used_bytes + line.len < KNOWN_BYTES_MAX &&
+        (VEC_PUSH(&folded->known_as, stack) < 0 ||
+         intern_add(&folded->known, line, &known, NULL) < 0))
+        r = -ENOMEM;
+    if (r == 0)
+        *ret = stack;
+    return r;
 }
 
 static int line_add(struct folded *folded, struct str line)
@@ -199,6 +222,8 @@ static int folded_import(struct import_source *source, struct sink *sink,
     free(folded.before);
     VEC_FREE(&folded.ends);
     VEC_FREE(&folded.stacks);
+    VEC_FREE(&folded.known_as);
+    intern_deinit(&folded.known);
     import_deinit(import);
     return r;
 }

@@ -303,7 +303,7 @@ static int machine_of(struct perf *perf, const char *arch)
         perf->machine = UNWIND_AARCH64;
         return 0;
     }
-    return why_set(perf->import.why, WHY_FAILED, EOPNOTSUPP,
+    return why_set(perf->import.why, WHY_DENIED, EOPNOTSUPP,
                    "turn it into text there: perf script -i FILE > FILE.txt",
                    "'%s' was recorded on %s; whyslow reads x86_64 and aarch64",
                    perf->import.source->path, arch);
@@ -328,6 +328,7 @@ static int perf_begin(void *context, const struct perf_data_about *about, struct
         .debuginfod = perf->import.opts->debuginfod,
         .machine = perf->machine,
         .foreign_kernel = foreign,
+        .no_symbols = perf->import.opts->no_symbols,
     };
     if (foreign)
         import_note(&perf->import,

@@ -14,6 +14,7 @@ struct import_opts {
     enum unit unit;        /* of folded weights: UNIT_COUNT unless a person says otherwise */
     const char *cache_dir; /* for symbols of perf's files; NULL: none */
     bool debuginfod;
+    bool no_symbols; /* frames of perf's files stay addresses */
 };
 
 enum { IMPORT_REASONS_MAX = 24, IMPORT_SERIES_MAX = 64, IMPORT_NOTES_MAX = 8 };

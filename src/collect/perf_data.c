@@ -33,7 +33,7 @@ bool perf_data_detect(struct str head)
 
 static int refuse(struct perf_data *data, const char *what, const char *remedy)
 {
-    return why_set(data->why, WHY_FAILED, EOPNOTSUPP, remedy, "'%s' is %s", data->source->path,
+    return why_set(data->why, WHY_DENIED, EOPNOTSUPP, remedy, "'%s' is %s", data->source->path,
                    what);
 }
 

@@ -23,11 +23,15 @@ static size_t length_at(const struct perf_data *data, size_t offset)
 static int compact(struct perf_data *data, size_t first)
 {
     size_t count = data->queue.len - first, used = 0, size = 0;
+    if (count == 0) {
+        data->queue.len = data->bytes.len = 0;
+        return 0;
+    }
     struct queued *rest = data->queue.data + first;
     for (size_t i = 0; i < count; i++)
         size += length_at(data, rest[i].offset);
-    uint8_t *copy = size > 0 ? malloc(size) : NULL;
-    if (size > 0 && !copy)
+    uint8_t *copy = malloc(size);
+    if (!copy)
         return why_nomem(data->why);
     for (size_t i = 0; i < count; i++) {
         size_t len = length_at(data, rest[i].offset);
@@ -36,8 +40,7 @@ static int compact(struct perf_data *data, size_t first)
         data->queue.data[i].offset = used;
         used += len;
     }
-    if (size > 0)
-        memcpy(data->bytes.data, copy, size);
+    memcpy(data->bytes.data, copy, size);
     free(copy);
     data->bytes.len = size;
     data->queue.len = count;

@@ -242,7 +242,7 @@ static int autofdo_write(const struct profile *profile, const struct export_opts
     struct autofdo fdo = {.profile = profile};
     int r = gather(&fdo) < 0 ? why_nomem(why) : 0;
     if (r == 0 && fdo.placed == 0)
-        r = why_set(why, WHY_FAILED, ENODATA,
+        r = why_set(why, WHY_DENIED, ENODATA,
                     "build the program with -g (debug information) and record again",
                     "no sample has a user function with a line: there is nothing a compiler "
                     "could use");

@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 
+import jsonschema
+
 HERE = pathlib.Path(__file__).resolve().parent
 NPM = HERE.parent / "npm"
 SKIP = 77
@@ -153,7 +155,9 @@ class Work:
     def imported(self, path, *options):
         made = self.folder / (pathlib.Path(path).name + ".whyslow")
         done = run(self.whyslow, "import", path, "-o", made, "--json", *options)
-        return made, json.loads(done.stdout)
+        said = json.loads(done.stdout)
+        jsonschema.validate(said, json.loads((HERE.parent.parent / "docs/schema/import.schema.json").read_text()))
+        return made, said
 
 
 def pprof_top(path, index):
@@ -356,6 +360,8 @@ def check_folded(work):
         if kind == "plain":
             check("stacks", {tuple(line.rsplit(" ", 1)[0].encode().split(b";")): int(line.rsplit(" ", 1)[1])
                              for line in lines}, dict(truth.stacks))
+        found = {tuple(line.rsplit(" ", 1)[0].split(";")): int(line.rsplit(" ", 1)[1]) for line in lines}
+        check(f"{kind}: a ';' in a name makes no frame", depths(found), depths(truth.stacks))
         if shutil.which("npm"):
             group = speedscope(work, path)
             check(f"{kind}: weight, by speedscope", sum(p["weight"] for p in group["profiles"]), truth.weight)
@@ -418,6 +424,7 @@ def leaves(stacks):
 
 
 def depths(stacks):
+    """Weight by how many frames a stack has."""
     out = collections.Counter()
     for stack, weight in stacks.items():
         out[len(stack)] += weight

@@ -188,7 +188,8 @@ int main(int argc, char **argv)
     struct why why = {0};
     must(recording_create(argv[1], &opts, &writer, &why), why.what);
     sink = recording_writer_sink(writer);
-    struct process_info server = {.pid = 100, .exe = STR("/opt/app"), .command = STR("app --serve")};
+    struct process_info server = {
+        .pid = 100, .exe = STR("/opt/app"), .command = STR("app --serve")};
     struct process_info helper = {.pid = 200, .exe = STR("/opt/app"), .command = STR("app --help")};
     uint32_t first, second, cpu;
     must(sink_process(sink, &server, &first), "process");

@@ -1,0 +1,2 @@
+whyslow export --list
+whyslow export --list --json

@@ -1,0 +1,2 @@
+whyslow import --list
+whyslow import --list --json
