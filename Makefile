@@ -2,7 +2,7 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test lint bench install update-goldens clean setup-build setup-test setup-lint
+.PHONY: all build demo test lint bench install update-goldens clean setup-build setup-test setup-lint setup-bench
 
 all: build
 
@@ -12,6 +12,8 @@ setup-test:
 	@tools/setup build test
 setup-lint:
 	@tools/setup build test lint
+setup-bench:
+	@tools/setup build bench
 
 # The stamp is ninja's file: meson is asked once, ninja asks it again when a meson.build changes.
 $(BUILD)/build.ninja:
@@ -34,7 +36,7 @@ lint: setup-lint
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@tools/lint $(BUILD)
 
-bench: build
+bench: setup-bench build
 	@bench/run $(BUILD)
 
 install: build

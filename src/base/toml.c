@@ -21,6 +21,11 @@ static int refuse(const struct reader *r, const char *what)
                    r->name, r->line, what);
 }
 
+static bool is_one_of(char c, const char *set)
+{
+    return c != '\0' && strchr(set, c);
+}
+
 static char peek(const struct reader *r)
 {
     return r->rest.len > 0 ? r->rest.data[0] : '\0';
@@ -159,7 +164,7 @@ static int list_take(struct reader *r, struct toml_value *value)
             items = moved;
             cap = grown;
         }
-        const char *text;
+        const char *text = "";
         int e = text_take(r, &text);
         if (e < 0)
             return e;
@@ -186,7 +191,7 @@ static int word_take(struct reader *r, struct toml_value *value)
 {
     size_t len = 0;
     while (len < r->rest.len &&
-           (isalnum((unsigned char)r->rest.data[len]) || memchr("+-._:", r->rest.data[len], 5)))
+           (isalnum((unsigned char)r->rest.data[len]) || is_one_of(r->rest.data[len], "+-._:")))
         len++;
     struct str word = {r->rest.data, len};
     if (len == 0 || len >= 64)
@@ -205,7 +210,7 @@ static int word_take(struct reader *r, struct toml_value *value)
         if (c == '_' && i > 0 && i + 1 < len && isdigit((unsigned char)word.data[i - 1]) &&
             isdigit((unsigned char)word.data[i + 1]))
             continue;
-        if (!isdigit((unsigned char)c) && !memchr("+-.eE", c, 5))
+        if (!isdigit((unsigned char)c) && !is_one_of(c, "+-.eE"))
             return refuse(r,
                           "a value that is neither text, number, true, false nor a list of texts");
         whole = whole && c != '.' && c != 'e' && c != 'E';
@@ -242,7 +247,7 @@ static int key_take(struct reader *r, const char **ret)
 {
     size_t len = 0;
     while (len < r->rest.len &&
-           (isalnum((unsigned char)r->rest.data[len]) || memchr("_-", r->rest.data[len], 2)))
+           (isalnum((unsigned char)r->rest.data[len]) || is_one_of(r->rest.data[len], "_-")))
         len++;
     if (len == 0)
         return refuse(r, peek(r) == '[' ? "tables are not read here: keep the file flat"
@@ -259,7 +264,7 @@ static int key_take(struct reader *r, const char **ret)
 
 static int entry_take(struct reader *r, struct toml *toml)
 {
-    struct toml_entry entry = {.key = NULL};
+    struct toml_entry entry = {.key = ""};
     int e = key_take(r, &entry.key);
     if (e < 0)
         return e;

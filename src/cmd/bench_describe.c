@@ -44,11 +44,11 @@ static int memory_describe(struct bench_outcome *out)
 
 static void outputs_count(struct bench_outcome *out)
 {
-    const char *seen[OUTPUTS_COUNTED_MAX];
+    const char *seen[OUTPUTS_COUNTED_MAX] = {0};
     for (size_t i = 0; i < out->result.runs.len; i++) {
         const struct bench_run *run = &out->result.runs.data[i];
         size_t j = 0;
-        while (j < out->outputs && strcmp(seen[j], run->output_sha256) != 0)
+        while (j < out->outputs && seen[j] && strcmp(seen[j], run->output_sha256) != 0)
             j++;
         if (run->output_known && j == out->outputs && out->outputs < OUTPUTS_COUNTED_MAX)
             seen[out->outputs++] = run->output_sha256;

@@ -144,7 +144,7 @@ static const char *fill_in(struct arena *arena, const char *text, const struct b
             to = stpcpy(to, value);
             rest = at + strlen(mark);
         }
-        strcpy(to, rest);
+        memcpy(to, rest, strlen(rest) + 1);
         text = filled;
     }
     return text;

@@ -117,7 +117,7 @@ static const char *folder_resolve(struct arena *arena, const char *path, const c
 int scenario_read(struct arena *arena, const char *path, struct scenario *ret, struct why *why)
 {
     struct str text;
-    struct toml toml;
+    struct toml toml = {0};
     int r = file_read(arena, path, TOML_BYTES_MAX, &text, why);
     if (r == 0)
         r = toml_parse(arena, path, text, &toml, why);

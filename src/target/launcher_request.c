@@ -36,8 +36,8 @@ static int bits_count(uint32_t bits)
 bool launcher_request_take(const struct launcher_opts *opts, struct launcher_request *ret,
                            int ret_streams[LAUNCHER_STREAMS])
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * LAUNCHER_STREAMS)];
-    int fds[LAUNCHER_STREAMS];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * LAUNCHER_STREAMS)] = {0};
+    int fds[LAUNCHER_STREAMS] = {-1, -1, -1, -1, -1};
     struct iovec data = {.iov_base = ret, .iov_len = sizeof(*ret)};
     for (;;) {
         struct msghdr message = {.msg_iov = &data,

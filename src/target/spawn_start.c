@@ -61,7 +61,7 @@ static int open_stream(enum spawn_stream kind, const char *path, int fd, int *re
                     : kind == SPAWN_NULL ? O_WRONLY
                                          : O_WRONLY | O_CREAT | O_TRUNC;
         *ret_target = spawn_lift(
-            open(kind == SPAWN_NULL ? "/dev/null" : path, flags | O_CLOEXEC, 0666));
+            open(kind == SPAWN_NULL || !path ? "/dev/null" : path, flags | O_CLOEXEC, 0666));
         return *ret_target < 0 ? -errno : 0;
     }
     int r = make_pipe(ret_ours, ret_target);
