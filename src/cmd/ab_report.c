@@ -58,14 +58,14 @@ struct value interval_picture(struct arena *arena, const struct ratio *ratio, co
     struct value list = value_list(arena);
     if (!ratio->has_interval)
         return list;
-    double reach = fmax(fabs(ratio->low - 1), fabs(ratio->high - 1));
+    double reach = fmax(fabs(log(ratio->low)), fabs(log(ratio->high)));
     for (size_t i = 0; i < mark_count; i++)
-        reach = fmax(reach, fabs(marks[i] - 1));
-    double end = axis_end(reach * 1.05);
+        reach = fmax(reach, fabs(log(marks[i])));
+    double end = axis_end(expm1(reach * 1.05));
     char axis[COLUMNS + 1];
     memset(axis, '.', COLUMNS);
     axis[COLUMNS] = '\0';
-#define AT(x) ((int)lround(fmin(1, fmax(-1, ((x)-1) / end)) * HALF) + HALF)
+#define AT(x) ((int)lround(fmin(1, fmax(-1, log(x) / log1p(end))) * HALF) + HALF)
     int low = AT(ratio->low), high = AT(ratio->high);
     axis[HALF] = '|';
     for (int i = low; i <= high; i++)
@@ -76,8 +76,9 @@ struct value interval_picture(struct arena *arena, const struct ratio *ratio, co
         axis[AT(marks[i])] = ':';
     axis[AT(ratio->ratio)] = '*';
 #undef AT
-    value_append(&list, value_text(arena_printf(arena, "%8s  %s  %s", percent(arena, -end), axis,
-                                                percent(arena, end))));
+    value_append(&list,
+                 value_text(arena_printf(arena, "%8s  %s  %s", percent(arena, 1 / (1 + end) - 1),
+                                         axis, percent(arena, end))));
     value_append(&list, value_text(arena_printf(arena, "%8s  %-*s%s", "", HALF - 9, "less than A",
                                                 "         0         more than A")));
     return list;

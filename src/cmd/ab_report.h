@@ -14,9 +14,10 @@ const char *p_text(struct arena *arena, double p);
 /* "peak memory (RSS)" has no speed: "more" and "less" in the place of "slower" and "faster". */
 const char *verdict_word(enum verdict verdict, int metric);
 
-/* Two lines: the interval on an axis with the marks (ratios) that decide; a list.
+/* Two lines: the interval on an axis (of logs, so that half and twice are as far from 0) with the
+ * marks (ratios) that decide; a list.
  *
- *     -5% ..............:.|.:....[===*===]........ +5%
+ *   -4.8% ..............:.|.:....[===*===]........ +5%
  *
  * An empty list without an interval. */
 struct value interval_picture(struct arena *arena, const struct ratio *ratio, const double *marks,

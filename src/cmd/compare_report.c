@@ -106,9 +106,9 @@ static struct value detectable_text(const struct compare_facts *facts)
     if (line->na || isnan(line->detectable))
         return value_na(line->na ? line->na : "too few runs for an interval");
     return value_text(arena_printf(facts->arena,
-                                   "a change of %.2g%% or more would have been seen in 4 of 5 such "
+                                   "a change of %.*f%% or more would have been seen in 4 of 5 such "
                                    "comparisons",
-                                   line->detectable * 100));
+                                   line->detectable < 0.1 ? 1 : 0, line->detectable * 100));
 }
 
 static const char *shell_quoted(const struct compare_facts *facts, int side)

@@ -63,7 +63,7 @@ static int medians_compare(const double *a, const double *b, size_t count,
     if (r == 0)
         r = figures_compare(figures, count, opts, ret);
     double shift = log(opts->threshold);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; r == 0 && i < count; i++)
         figures[i] -= shift;
     if (r == 0)
         r = ranks_sign_flip(figures, count, opts->seed, &ret->p);

@@ -9,7 +9,8 @@ enum look_answer look_decide(const struct ratio *ratio, double p, double thresho
 {
     if (!ratio->has_interval)
         return LOOK_OPEN;
-    if (ratio->high < threshold)
+    /* Exactly the threshold, as counts may be, is not beyond it, whatever rounding makes of it. */
+    if (ratio->high < threshold * (1 - 1e-9))
         return LOOK_PASS;
-    return ratio->low > threshold && p < alpha ? LOOK_FAIL : LOOK_OPEN;
+    return ratio->low > threshold * (1 + 1e-9) && p < alpha ? LOOK_FAIL : LOOK_OPEN;
 }

@@ -5,6 +5,7 @@
 #include "stats/random.h"
 #include "stats/resample.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ static int flips_exact(const uint32_t *ranks, size_t count, uint64_t plus, doubl
 
 static double flips_sampled(const uint32_t *ranks, size_t count, uint64_t plus, uint64_t seed)
 {
+    assert(count > 0);
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += ranks[i];
@@ -182,7 +184,7 @@ int ranks_two_samples(const double *a, size_t a_count, const double *b, size_t b
         return -EINVAL;
     size_t count = a_count + b_count;
     double *all = malloc(count * sizeof(*all));
-    uint32_t *ranks = malloc(count * sizeof(*ranks));
+    uint32_t *ranks = calloc(count, sizeof(*ranks));
     int r = all && ranks ? 0 : -ENOMEM;
     double p = NAN;
     if (r == 0) {

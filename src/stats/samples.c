@@ -72,7 +72,7 @@ static int labels_deal(const double *all, size_t a_count, size_t count,
     if (r == 0)
         r = resample_init(&dealt.b, all, count);
     size_t rounds = resample_rounds(4 * count), as_far = 0;
-    double seen = 0, figure;
+    double seen = 0, figure = 0;
     for (size_t i = 0; r == 0 && i < count; i++)
         cards[i] = (uint32_t)i;
     for (size_t round = 0; r == 0 && round <= rounds; round++) {

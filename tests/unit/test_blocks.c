@@ -254,6 +254,9 @@ static void a_look_decides_only_when_the_whole_interval_does(void **state)
     ratio.low = 0.9;
     ratio.high = 1.099;
     assert_int_equal(look_decide(&ratio, 0.5, 1.1, 0.025), LOOK_PASS);
+    /* On the threshold itself: neither, in spite of rounding. */
+    ratio.low = ratio.high = exp(log(1.1)) + 2e-16;
+    assert_int_equal(look_decide(&ratio, 0.001, 1.1, 0.025), LOOK_OPEN);
     ratio.has_interval = false;
     assert_int_equal(look_decide(&ratio, 0.001, 1.1, 0.025), LOOK_OPEN);
     double sum = 0;
