@@ -146,7 +146,7 @@ static const char *const units[] = {
     [UNIT_NONE] = "none", [UNIT_COUNT] = "count", [UNIT_BYTES] = "bytes",     [UNIT_KIB] = "kib",
     [UNIT_NS] = "ns",     [UNIT_MS] = "ms",       [UNIT_PERCENT] = "percent", [UNIT_HZ] = "hz",
 };
-_Static_assert(ARRAY_SIZE(units) == UNIT_HZ + 1, "a unit has a name in the file");
+_Static_assert(ARRAY_SIZE(units) == UNIT_KIB + 1, "a unit has a name in the file");
 static const char *const image_kinds[] = {
     [IMAGE_FILE] = "file", [IMAGE_KERNEL] = "kernel", [IMAGE_VDSO] = "vdso", [IMAGE_JIT] = "jit"};
 static const char *const frame_kinds[] = {
