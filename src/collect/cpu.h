@@ -21,7 +21,7 @@ enum cpu_scope {
     CPU_CGROUP,
 };
 
-enum { CPU_RATE_HZ_MAX = 50000, CPU_RATE_HZ = 999, CPU_EMBED_FUNCTIONS = 64 };
+enum { CPU_RATE_HZ_MAX = 50000, CPU_RATE_HZ = 999, CPU_EMBED_FUNCTIONS = 32 };
 
 struct cpu_opts {
     enum cpu_scope scope;

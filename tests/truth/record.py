@@ -320,6 +320,13 @@ def case_step():
     r = Recording()
     whole = r.weight("burn_tenth") + r.weight("burn_rest")
     between("share of a tenth", r.weight("burn_tenth") / whole, 0.05, 0.2)
+    # On a busy machine being taken off the CPU breaks the step, too; so see that periods change.
+    done = run(whyslow, "query", "--json", "recording.whyslow",
+               "SELECT DISTINCT weight FROM sample WHERE series = "
+               "(SELECT id FROM series WHERE name = 'cpu')")
+    periods = sorted(row["weight"] for row in json.loads(done.stdout)["rows"])
+    between("periods used", len(periods), 2, 3)
+    between("apart", periods[-1] / periods[0], 1.009, 1.25)
 
 
 def case_interrupt():
