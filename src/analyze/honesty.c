@@ -12,7 +12,6 @@ static const struct source sources[] = {
     {"cpu.samples", offsetof(struct honesty, samples)},
     {"cpu.complete", offsetof(struct honesty, complete)},
     {"cpu.truncated", offsetof(struct honesty, truncated)},
-    {"cpu.late", offsetof(struct honesty, late)},
     {"cpu.throttled", offsetof(struct honesty, throttled)},
     {"cpu.sampled_ns", offsetof(struct honesty, sampled_ns)},
     {"cpu.rusage_ns", offsetof(struct honesty, rusage_ns)},
@@ -92,9 +91,6 @@ struct value honesty_value(struct arena *arena, const struct honesty *honesty)
               share_value(honesty->complete, honesty->samples));
     value_put(&map, "truncated_pct", "truncated stacks",
               share_value(honesty->truncated, honesty->samples));
-    if (honesty->late.known && honesty->late.value > 0)
-        value_put(&map, "late_pct", "stacks completed after the sample",
-                  share_value(honesty->late, honesty->samples));
     value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
     value_put(&map, "throttled", NULL,
               count_value(honesty->throttled, "throttling was not counted"));
@@ -132,20 +128,12 @@ static const char *cpu_text(struct arena *arena, const struct honesty *honesty)
     return arena_printf(arena, "sampled %s of %s CPU time%s", sampled, rusage, share);
 }
 
-/* Said only where there are such stacks. */
-static const char *late_text(struct arena *arena, const struct value *map)
-{
-    return value_get(map, "late_pct")
-               ? arena_printf(arena, " (%s)", figure_text(arena, map, "late_pct", "read late"))
-               : "";
-}
-
 const char *honesty_line(struct arena *arena, const struct honesty *honesty)
 {
     struct value map = honesty_value(arena, honesty);
     return arena_printf(
-        arena, "%s, %s%s, %s, %s, %s; %s; %s%s%s", figure_text(arena, &map, "samples", "samples"),
-        figure_text(arena, &map, "complete_pct", "complete"), late_text(arena, &map),
+        arena, "%s, %s, %s, %s, %s; %s; %s%s%s", figure_text(arena, &map, "samples", "samples"),
+        figure_text(arena, &map, "complete_pct", "complete"),
         figure_text(arena, &map, "truncated_pct", "truncated"),
         figure_text(arena, &map, "lost", "lost"),
         figure_text(arena, &map, "throttled", "throttled"), cpu_text(arena, honesty),

@@ -3,8 +3,7 @@
  * Whoever records writes the counters, zeros too: what has no counter was not measured and
  * is "n/a: reason".
  *
- *     cpu.samples, cpu.complete, cpu.truncated, cpu.late,
- *     cpu.throttled                                             samples
+ *     cpu.samples, cpu.complete, cpu.truncated, cpu.throttled   samples
  *     loss.*                                                    samples that were lost, by cause
  *     cpu.sampled_ns, cpu.rusage_ns                             the target's CPU time, two ways
  *     cpu.own_ns, cpu.kernel_ns                                 what measuring cost */
@@ -20,7 +19,7 @@ struct honesty_figure {
 };
 
 struct honesty {
-    struct honesty_figure samples, complete, truncated, late, throttled, lost;
+    struct honesty_figure samples, complete, truncated, throttled, lost;
     struct honesty_figure sampled_ns, rusage_ns, own_ns, kernel_ns;
     bool finished;
 };
@@ -28,7 +27,7 @@ struct honesty {
 MUST_USE int honesty_load(struct recording *recording, struct honesty *ret, struct why *why);
 
 /* A map: samples, complete_pct, truncated_pct, lost, throttled, sampled_cpu_ms,
- * rusage_cpu_ms, overhead_pct; late_pct where stacks were completed after the sample. */
+ * rusage_cpu_ms, overhead_pct. */
 struct value honesty_value(struct arena *arena, const struct honesty *honesty);
 /* The same in one sentence; "" when out of memory. */
 const char *honesty_line(struct arena *arena, const struct honesty *honesty);

@@ -251,7 +251,6 @@ static int counters_put(struct collector *c)
         {"cpu.samples", UNIT_COUNT, c->samples, true},
         {"cpu.complete", UNIT_COUNT, c->complete, walked},
         {"cpu.truncated", UNIT_COUNT, c->truncated, walked},
-        {"cpu.late", UNIT_COUNT, c->late, walked},
         {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
         {"cpu.throttled", UNIT_COUNT, c->throttled, true},
         {"cpu.rusage_ns", UNIT_NS, account_ns, account},

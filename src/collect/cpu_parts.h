@@ -69,7 +69,7 @@ struct collector {
     bool account_known;
     uint64_t account_start_ns, account_last_ns;
 
-    uint64_t samples, complete, truncated, late, no_user, sampled_ns, user_ns;
+    uint64_t samples, complete, truncated, no_user, sampled_ns, user_ns;
     uint64_t ends[UNWIND_ENDS];
     uint64_t lost, lost_samples, throttled, unthrottled, malformed, refused, doubled;
     uint64_t turn_samples, turn_truncated; /* since the last turn */

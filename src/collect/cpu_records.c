@@ -108,10 +108,10 @@ static void ends_count(struct collector *c, const struct perf_sample *sample,
     c->ends[found->end]++;
     if (found->end == UNWIND_ROOT)
         c->complete++;
-    c->truncated += found->end == UNWIND_TRUNCATED;
-    c->late += found->late;
-    /* Read late is second best: a larger slice is still worth having. */
-    c->turn_truncated += found->end == UNWIND_TRUNCATED || found->late;
+    if (found->end == UNWIND_TRUNCATED) {
+        c->truncated++;
+        c->turn_truncated++;
+    }
 }
 
 static int sample_put(struct collector *c, const struct perf_sample *sample, uint64_t time_ns,

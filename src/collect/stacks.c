@@ -50,7 +50,6 @@ void stacks_close(struct stacks *st)
     free(st->last_frames);
     free(st->last_stacks);
     free(st->path);
-    free(st->late);
     VEC_FREE(&st->hits);
     arena_deinit(&st->arena);
     free(st);
@@ -97,21 +96,17 @@ static int missing_load(struct stacks *st, size_t count)
 }
 
 static int walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
-                struct unwind_result *ret, bool *ret_late)
+                struct unwind_result *ret)
 {
     struct stack_process *p = &st->processes.data[process];
     struct unwind_cache *cache = cache_of(st, p);
-    struct unwind_slice slice = sample->slice;
     for (int i = 0; i < WALKS_MAX; i++) {
-        unwind_walk(p->space, sample->registers, &slice, cache, st->frames, UNWIND_FRAMES_MAX, ret);
+        unwind_walk(p->space, sample->registers, &sample->slice, cache, st->frames,
+                    UNWIND_FRAMES_MAX, ret);
         int r = missing_load(st, ret->count);
-        if (r < 0)
+        if (r <= 0)
             return r;
-        if (r == 0 &&
-            (ret->end != UNWIND_TRUNCATED || !late_extend(st, sample->pid, &sample->slice, &slice)))
-            break;
     }
-    *ret_late = slice.len > sample->slice.len;
     return 0;
 }
 
@@ -184,7 +179,7 @@ static int user_part(struct stacks *st, uint32_t process, const struct stacks_sa
     if (sample->user_count > 0 && p->space)
         r = chain_frames(st, process, sample, &result);
     else if (sample->registers && p->space)
-        r = walk(st, process, sample, &result, &found->late);
+        r = walk(st, process, sample, &result);
     else if (!sample->registers && sample->kernel_count > 0)
         return 0; /* a thread of the kernel: there is no user part */
     if (r < 0)

@@ -85,7 +85,6 @@ struct stacks_found {
     uint32_t thread; /* sink ids */
     uint32_t stack;
     enum unwind_end end;       /* of the user part; UNWIND_ROOT when there was none to walk */
-    bool late;                 /* it went beyond the slice, into memory read after the sample */
     uint64_t slice_used_bytes; /* how far up the slice the walk had to read */
 };
 MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sample,

@@ -4,7 +4,6 @@
  * stacks_process.c  processes and threads as the kernel announces them
  * stacks_mapping.c  what stands where in a process, and since when
  * stacks_image.c    images: identified, opened, rows loaded at the first sample
- * stacks_late.c     the part of a stack that no slice could hold
  * stacks_finish.c   names for the frames seen
  *
  * Everything is reached by index; index and id are different things: ids are the sink's. */
@@ -116,7 +115,6 @@ struct stacks {
     size_t last_len;
     uint32_t *path;     /* frames of the sample at hand, root first */
     VEC(uint32_t) hits; /* samples whose innermost frame it is, by frame id */
-    uint8_t *late;      /* a slice made longer; NULL until one is */
     uint64_t refused;   /* announcements and mappings beyond our bounds */
 };
 
@@ -140,12 +138,6 @@ MUST_USE int mappings_end(struct stacks *st, uint32_t process, uint64_t time_ns)
 MUST_USE int mappings_read(struct stacks *st, uint32_t process, uint64_t time_ns);
 /* The image got its rows: every space that has it learns of them. */
 MUST_USE int mappings_upgrade(struct stacks *st, uint32_t image);
-
-/* stacks_late.c */
-/* Makes `slice` longer by what lies above it in the target now, if the end of what was `sampled`
- * still stands there unchanged. False: it cannot be had. */
-bool late_extend(struct stacks *st, int pid, const struct unwind_slice *sampled,
-                 struct unwind_slice *slice);
 
 /* stacks_image.c */
 MUST_USE int image_find(struct stacks *st, uint32_t process, const struct stacks_mmap *mmap,
