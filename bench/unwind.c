@@ -177,7 +177,7 @@ int main(int argc, char **argv)
     if (!mkdtemp(cache_dir))
         return 5;
     if (load_ms(path, NULL, 5, &built, &image, &why) < 0 ||
-        load_ms(path, cache_dir, 6, &cached, &image, &why) < 0)
+        load_ms(path, cache_dir, 6, &cached, &image, &why) < 0 || !image)
         return failed(path, &why);
     printf("unwind %s: %zu rows, %zu rule sets, cached: %s\n", path, image->rows.count,
            image->rows.rules_count, image->cached ? "yes" : "no");

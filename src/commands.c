@@ -7,6 +7,7 @@
 #define COMMANDS(ROW)                                                                              \
     ROW(run)                                                                                       \
     ROW(record)                                                                                    \
+    ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \
     ROW(export)                                                                                    \

@@ -189,7 +189,7 @@ static int link_children(struct builder *builder)
 {
     size_t count = builder->nodes.len;
     struct call_node *nodes = builder->nodes.data;
-    uint32_t *ids = malloc(count * sizeof(*ids));
+    uint32_t *ids = calloc(count + 1, sizeof(*ids));
     if (!ids)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)

@@ -5,6 +5,7 @@
 
 #include "analyze/profile_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -331,6 +332,7 @@ int profile_load(struct arena *arena, struct recording *recording, const struct 
         .arena = arena, .recording = recording, .opts = opts, .profile = &profile, .why = why};
     int r = choose_series(&loader);
     if (r == 0) {
+        assert(loader.series);
         profile.series = arena_dup(arena, loader.series->info.name);
         profile.unit = loader.series->info.unit;
         profile.about = arena_dup(arena, loader.series->info.about);

@@ -42,10 +42,12 @@ static bool is_combining(int32_t code)
            (code >= 0x20d0 && code <= 0x20ff) || (code >= 0xfe00 && code <= 0xfe0f);
 }
 
-/* C0, DEL, C1 and the characters that reorder what follows them. */
+/* C0, DEL, C1, the characters that reorder what follows them, and those that Unicode never
+ * assigns: XML refuses some of them. */
 static bool is_unsafe(int32_t code)
 {
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
+    return code < 0x20 || (code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef) ||
+           (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
            (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
@@ -107,4 +109,52 @@ void text_print(FILE *out, struct str s)
         s.data += len;
         s.len -= len;
     }
+}
+
+/* One code point of `len` bytes as text_print() writes it: at most 16 bytes. */
+static size_t safe_one(const char *data, size_t len, int32_t code, char *to)
+{
+    const char *named = code == '\n' ? "\\n" : code == '\t' ? "\\t" : code == '\r' ? "\\r" : NULL;
+    if (named) {
+        memcpy(to, named, 2);
+        return 2;
+    }
+    if (!is_unsafe(code)) {
+        memcpy(to, data, len);
+        return len;
+    }
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)data[i];
+        memcpy(to + 4 * i, (const char[]){'\\', 'x', digits[byte >> 4], digits[byte & 15]}, 4);
+    }
+    return 4 * len;
+}
+
+struct str text_safe(struct str s, char *buffer, size_t size)
+{
+    static const char more[] = "…";
+    if (size == 0)
+        return (struct str){"", 0};
+    size_t used = 0, fits = 0; /* `fits`: as much as leaves room for the "…" */
+    while (s.len > 0) {
+        int32_t code;
+        char one[16];
+        size_t len = utf8_decode(s, &code);
+        size_t add = safe_one(s.data, len, code, one);
+        if (used + add + 1 > size)
+            break;
+        memcpy(buffer + used, one, add);
+        used += add;
+        if (used + sizeof(more) <= size)
+            fits = used;
+        s.data += len;
+        s.len -= len;
+    }
+    if (s.len > 0 && size >= sizeof(more)) {
+        memcpy(buffer + fits, more, sizeof(more) - 1);
+        used = fits + sizeof(more) - 1;
+    }
+    buffer[used] = '\0';
+    return (struct str){buffer, used};
 }

@@ -19,3 +19,7 @@ void text_print(FILE *out, struct str s);
 
 /* The length in bytes of the longest head of `s` that takes at most `columns`. */
 size_t text_fit(struct str s, size_t columns);
+
+/* The same as text_print() into memory, cut with "…" where it does not fit: NUL-terminated,
+ * never more than `size` bytes. For labels in markup and in data that a browser reads. */
+struct str text_safe(struct str s, char *buffer, size_t size);

@@ -252,9 +252,9 @@ static int export_run(const struct cmd_call *call, struct why *why)
     const struct exporter *exporter = NULL;
     struct recording *recording = NULL;
     int r = choose_format(opts, &exporter, why);
-    if (r == 0)
+    if (r == 0 && exporter)
         r = recording_open(call->argv[0], &recording, why);
-    if (r == 0)
+    if (r == 0 && exporter)
         r = export_recording(call, exporter, recording, why);
     recording_close(recording);
     return r < 0 ? r : EXIT_DONE;

@@ -2,9 +2,12 @@
 #include "cmd/cmd.h"
 
 #include "analyze/honesty.h"
+#include "analyze/hotspots.h"
+#include "analyze/profile_load.h"
 #include "base/text.h"
 #include "cmd/record_run.h"
 #include "cmd/run_artifacts.h"
+#include "present/profile_tables.h"
 #include "store/reader.h"
 #include "symbolize/symbols.h"
 #include "target/interrupt.h"
@@ -15,6 +18,8 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { TOP_SHOWN = 5, NAME_COLUMNS = 60 };
 
 struct record_cmd_opts {
     uint32_t rate_hz;
@@ -80,26 +85,60 @@ static int scope_find(const struct cmd_call *call, struct record_run_opts *run, 
     return 0;
 }
 
+/* The first few lines of the report, so that a look may be enough. */
+static int top_show(const struct cmd_call *call, struct arena *arena, struct recording *recording,
+                    struct why *why)
+{
+    struct profile profile;
+    struct hotspots hotspots;
+    int r = profile_load(arena, recording, &(struct profile_opts){0}, &profile, why);
+    if (r == 0)
+        r = hotspots_build(arena, &profile, &hotspots);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < hotspots.count && i < TOP_SHOWN; i++) {
+        const struct hotspot *row = &hotspots.rows[i];
+        const struct profile_function *function = &profile.functions[row->function];
+        if (row->self_weight == 0)
+            break;
+        fprintf(call->err, "  %5.1f%%  ", (double)row->self_weight / (double)profile.weight * 100);
+        struct str name = function->name;
+        name.len = text_fit(name, NAME_COLUMNS);
+        text_print(call->err, name);
+        struct str image = tables_image(&profile, row->function);
+        if (!function->unnamed && image.len > 0) {
+            fputs("  ", call->err);
+            text_print(call->err, image);
+        }
+        fputc('\n', call->err);
+    }
+    return 0;
+}
+
 static int show(const struct cmd_call *call, const struct record_run_result *result,
                 struct why *why)
 {
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct recording *recording = NULL;
-    int r = recording_open(result->path, &recording, why);
-    if (r < 0)
-        return r;
+    FILE *err = call->err;
     struct honesty honesty;
-    r = honesty_load(recording, &honesty, why);
+    int r = recording_open(result->path, &recording, why);
+    if (r == 0)
+        r = honesty_load(recording, &honesty, why);
+    if (r == 0) {
+        fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(&arena, &honesty));
+        if (result->kernel_na[0])
+            fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
+        if (result->samples == 0)
+            fputs("whyslow: no sample: too little CPU time was used for one at this rate; raise "
+                  "it with -F\n",
+                  err);
+        else
+            r = top_show(call, &arena, recording, why);
+    }
     recording_close(recording);
     if (r < 0)
         return r;
-    FILE *err = call->err;
-    fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(&arena, &honesty));
-    if (result->kernel_na[0])
-        fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
-    if (result->samples == 0)
-        fprintf(err, "whyslow: no sample: the command used too little CPU time for one at this "
-                     "rate; raise it with -F\n");
     fputs("whyslow: recorded to ", err);
     text_print(err, str_from(result->path));
     fputs("\nwhyslow: next: whyslow report ", err);

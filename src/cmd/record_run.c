@@ -2,12 +2,13 @@
 #include "cmd/record_run.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/fd.h"
 #include "base/progress.h"
 #include "cmd/run_artifacts.h"
 #include "host/fingerprint.h"
 #include "store/writer.h"
 #include "target/interrupt.h"
+#include "target/proc.h"
 #include "target/spawn.h"
 #include "version.h"
 
@@ -16,8 +17,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 enum { NAMES_MAX = 10000, POLL_MS = 100, CPUS_POLLED_MAX = 4096 };
 
@@ -27,6 +33,7 @@ struct record {
     struct recording_writer *writer;
     struct collector *collector;
     struct spawn *spawn; /* NULL unless the target is ours */
+    int pidfd;           /* of a process that is not; -1 without one */
     struct pollfd *fds;  /* the rings, then the target */
     size_t fd_count;
     struct progress progress;
@@ -135,14 +142,22 @@ static void collect_stop(struct record *record)
         fail(record, r, &why);
 }
 
+/* A zombie has ended, too: nobody may ever wait for it. */
+static bool target_gone(const struct record *record, bool ready)
+{
+    struct proc_stat stat;
+    if (record->pidfd >= 0)
+        return ready;
+    return proc_stat_read(record->opts->cpu.pid, 0, &stat) < 0 || stat.state == 'Z' ||
+           stat.state == 'X';
+}
+
 /* 1 when the target has ended. */
 static int target_look(struct record *record, struct why *why)
 {
-    if (!record->spawn) {
-        int pid = record->opts->cpu.pid;
-        return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
-    }
     bool ready = record->fds[record->fd_count - 1].revents != 0;
+    if (!record->spawn)
+        return record->opts->cpu.scope == CPU_ATTACHED && target_gone(record, ready);
     return spawn_wait(record->spawn, clock_mono_ns() + (ready ? NS_PER_MS : 0), why);
 }
 
@@ -269,7 +284,7 @@ static int shell_status(const struct record *record)
 int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
                      struct why *why)
 {
-    struct record record = {.opts = opts};
+    struct record record = {.opts = opts, .pidfd = -1};
     struct record_run_result result = {0};
     int r = output_create(opts, &record.writer, result.path, why);
     if (r < 0)
@@ -292,6 +307,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     if (record.collector)
         collector_cpu.close(record.collector);
     spawn_close(record.spawn);
+    fd_close(&record.pidfd);
     free(record.fds);
     recording_writer_close(record.writer);
     if (r < 0 && counts.samples == 0)

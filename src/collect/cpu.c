@@ -5,6 +5,7 @@
 #include "base/jsonw.h"
 #include "collect/cpu_parts.h"
 #include "collect/tiers.h"
+#include "target/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -58,6 +59,20 @@ static int stacks_make(struct collector *c, struct why *why)
     return stacks_open(&opts, c->sink, &c->stacks, why);
 }
 
+static int process_read(struct collector *c, int pid, uint64_t now_ns, struct why *why)
+{
+    struct proc_stat stat;
+    int r = stacks_attach(c->stacks, pid, now_ns, why);
+    if (r < 0)
+        return r;
+    /* Of a machine, those that run just now will be sampled first. */
+    bool first = c->opts.scope == CPU_ATTACHED ||
+                 (proc_stat_read(pid, 0, &stat) == 0 && stat.state == 'R');
+    if (first && c->plan.stacks == PERF_STACKS_SLICE)
+        r = stacks_preload(c->stacks, pid);
+    return r < 0 ? why_errno(why, -r, NULL, "cannot read the programs of process %d", pid) : 0;
+}
+
 /* Processes that were here before us. One that ends while we look is no loss. */
 static int processes_read(struct collector *c, struct why *why)
 {
@@ -65,7 +80,7 @@ static int processes_read(struct collector *c, struct why *why)
         return 0;
     uint64_t now_ns = clock_mono_ns();
     if (c->opts.scope == CPU_ATTACHED)
-        return stacks_attach(c->stacks, c->opts.pid, now_ns, why);
+        return process_read(c, c->opts.pid, now_ns, why);
     DIR *dir = opendir("/proc");
     if (!dir)
         return why_errno(why, errno, "mount /proc", "cannot list the processes");
@@ -75,7 +90,7 @@ static int processes_read(struct collector *c, struct why *why)
         uint64_t pid;
         if (str_to_u64(str_from(entry->d_name), 10, &pid) < 0 || pid > INT32_MAX)
             continue;
-        r = stacks_attach(c->stacks, (int)pid, now_ns, why);
+        r = process_read(c, (int)pid, now_ns, why);
         if (r != -ENOMEM)
             r = 0;
     }
@@ -110,7 +125,10 @@ static int start(struct collector *c, struct why *why)
         return r;
     c->sample_type = perf_attr_sampling(&c->plan, 1, c->slice_bytes).sample_type;
     r = processes_read(c, why);
-    return r < 0 ? r : cpu_events_enable(c, why);
+    if (r < 0)
+        return r;
+    cpu_account_begin(c);
+    return cpu_events_enable(c, why);
 }
 
 int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
@@ -159,6 +177,7 @@ static int cpu_drain(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     int r = take(c, false, why);
+    cpu_account_look(c);
     cpu_turn(c, clock_mono_ns());
     return r;
 }
@@ -168,6 +187,7 @@ static int cpu_stop(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     cpu_events_disable(c);
+    cpu_account_look(c);
     int r = take(c, true, why);
     c->stopped = true;
     c->own_ns = own_cpu_ns() - c->own_start_ns;
@@ -220,6 +240,8 @@ static int document_put(struct collector *c)
 static int counters_put(struct collector *c)
 {
     bool walked = c->plan.stacks != PERF_STACKS_NONE;
+    uint64_t account_ns = 0;
+    bool account = cpu_account_get(c, &account_ns);
     const struct {
         const char *name;
         enum unit unit;
@@ -231,7 +253,9 @@ static int counters_put(struct collector *c)
         {"cpu.truncated", UNIT_COUNT, c->truncated, walked},
         {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
         {"cpu.throttled", UNIT_COUNT, c->throttled, true},
+        {"cpu.rusage_ns", UNIT_NS, account_ns, account},
         {"cpu.own_ns", UNIT_NS, c->own_ns, true},
+        {"cpu.kernel_ns", UNIT_NS, c->sample_cost_ns * c->samples, c->sample_cost_ns > 0},
         {"cpu.doubled", UNIT_COUNT, c->doubled, c->doubled > 0},
         {"cpu.out_of_order", UNIT_COUNT, c->rings.late, c->rings.late > 0},
         {"loss.ring_full", UNIT_COUNT, MAX(c->lost, c->lost_samples), true},

@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 enum {
-    RING_BYTES_MAX = 8 << 20,
+    RING_BYTES_MAX = 16 << 20,
     RING_BYTES_MIN_ASKED = 512 << 10,
-    RINGS_BYTES_MAX = 512 << 20, /* of all CPUs together */
+    RINGS_BYTES_MAX = 256 << 20, /* of all CPUs together */
     RING_MS_MIN = 50,            /* a ring should take the samples of so long */
     RING_SLOTS_MIN = 16,
     TIDS_MAX = 1 << 16,
@@ -83,12 +83,14 @@ static size_t fds_allowed(void)
     return limit.rlim_cur > FDS_SPARE ? (size_t)limit.rlim_cur - FDS_SPARE : 0;
 }
 
-/* A twelfth of a second at the largest slice: half of it full wakes us. */
+/* About 60 ms at the largest slice: half of it full wakes us. */
 static size_t ring_bytes(const struct collector *c)
 {
     if (c->plan.stacks != PERF_STACKS_SLICE)
         return RING_BYTES_MIN_ASKED;
     uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 16;
+    if (c->plan.system)
+        need *= 4; /* many programs come at once at the start, and their rows must be read */
     size_t bytes = RING_BYTES_MIN_ASKED;
     while (bytes < need && bytes < RING_BYTES_MAX && 2 * bytes * c->cpu_count <= RINGS_BYTES_MAX)
         bytes *= 2;
@@ -100,7 +102,8 @@ static size_t ring_bytes(const struct collector *c)
  * samples to bridge the time until we look. */
 static uint32_t slice_fitting(const struct collector *c)
 {
-    uint64_t slots = MAX(c->plan.rate_hz * RING_MS_MIN / 1000, (uint64_t)RING_SLOTS_MIN);
+    uint64_t ms = c->plan.system ? 4 * RING_MS_MIN : RING_MS_MIN;
+    uint64_t slots = MAX(c->plan.rate_hz * ms / 1000, (uint64_t)RING_SLOTS_MIN);
     if (c->rings.data_bytes / PERF_SLICE_BYTES_MAX >= slots)
         return PERF_SLICE_BYTES_MAX;
     return c->rings.data_bytes / (2 * CPU_SLICE_BYTES_MIN) >= slots ? 2 * CPU_SLICE_BYTES_MIN
@@ -379,6 +382,7 @@ int cpu_events_open(struct collector *c, struct why *why)
     if (r < 0)
         return r;
     c->slice_bytes = slice_fitting(c);
+    cpu_calibrate(c);
     size_t sets = CPU_SETS;
     if ((CPU_SETS + 1) * c->cpu_count * threads_count(c) > fds_allowed())
         sets = 1;
@@ -507,7 +511,7 @@ static void slice_grow(struct collector *c)
     uint32_t old_bytes = c->slice_bytes;
     size_t next = (c->active + 1) % CPU_SETS;
     bool alone = c->set_count == 1;
-    c->slice_bytes = old_bytes * 2 < PERF_SLICE_BYTES_MAX ? old_bytes * 2 : PERF_SLICE_BYTES_MAX;
+    c->slice_bytes = MIN(old_bytes * 2, (uint32_t)PERF_SLICE_BYTES_MAX);
     c->may_double = true;
     if (alone)
         c->sets[next].period = period_draw(c, 1);
@@ -532,7 +536,9 @@ void cpu_turn(struct collector *c, uint64_t now_ns)
         return;
     bool cut_off = c->turn_samples >= CPU_TURN_SAMPLES_MIN &&
                    c->turn_truncated * 100 > c->turn_samples;
-    if (cut_off && c->slice_bytes < PERF_SLICE_BYTES_MAX && !c->slice_stays) {
+    /* A lost sample is worse than one that is cut off: the ring must still take enough. */
+    bool room = c->rings.data_bytes / RING_SLOTS_MIN >= MIN(2 * c->slice_bytes, 1u << 16);
+    if (cut_off && room && c->slice_bytes < PERF_SLICE_BYTES_MAX && !c->slice_stays) {
         slice_grow(c);
         c->turn_samples = c->turn_truncated = 0;
     }

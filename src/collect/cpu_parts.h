@@ -2,7 +2,8 @@
  *
  * cpu.c         the collector's life
  * cpu_events.c  opening events and rings, taking turns between periods, larger slices
- * cpu_records.c what the records in the rings mean */
+ * cpu_records.c what the records in the rings mean
+ * cpu_account.c CPU time by the kernel's books, and what a sample costs */
 #pragma once
 
 #include "base/map.h"
@@ -64,6 +65,9 @@ struct collector {
     uint64_t own_start_ns;
     uint64_t own_ns;
     uint64_t start_ns;
+    uint64_t sample_cost_ns; /* of the kernel for one sample, estimated; 0: not known */
+    bool account_known;
+    uint64_t account_start_ns, account_last_ns;
 
     uint64_t samples, complete, truncated, no_user, sampled_ns, user_ns;
     uint64_t ends[UNWIND_ENDS];
@@ -83,6 +87,14 @@ void cpu_turn(struct collector *c, uint64_t now_ns);
 void cpu_source_forget(struct collector *c, int tid);
 /* The sample is a second one of the same moment. */
 bool cpu_is_doubled(struct collector *c, uint64_t id, int tid);
+
+/* cpu_account.c */
+void cpu_account_begin(struct collector *c);
+void cpu_account_look(struct collector *c); /* while the target is there */
+/* CPU time of what was recorded, by the kernel's books. False: not known. */
+bool cpu_account_get(const struct collector *c, uint64_t *ret_ns);
+/* What a sample costs the kernel. Only while no event of the target writes to the rings. */
+void cpu_calibrate(struct collector *c);
 
 /* cpu_records.c */
 /* Takes what is in the rings; `all` when nobody writes any more. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WALKS_MAX = 64, /* of one sample: each but the last one loads an image it came across */
@@ -49,6 +50,7 @@ void stacks_close(struct stacks *st)
     free(st->last_frames);
     free(st->last_stacks);
     free(st->path);
+    VEC_FREE(&st->hits);
     arena_deinit(&st->arena);
     free(st);
 }
@@ -229,6 +231,20 @@ static int stack_intern(struct stacks *st, size_t len, uint32_t *ret)
     return 0;
 }
 
+/* Tells which functions are worth embedding. Without memory for it, fewer are. */
+static void hit_count(struct stacks *st, uint32_t frame)
+{
+    if (st->opts.embed_functions == 0)
+        return;
+    if (frame >= st->hits.len) {
+        if (VEC_RESERVE(&st->hits, frame + 1) < 0)
+            return;
+        memset(st->hits.data + st->hits.len, 0, (frame + 1 - st->hits.len) * sizeof(uint32_t));
+        st->hits.len = frame + 1;
+    }
+    st->hits.data[frame]++;
+}
+
 int stacks_sample(struct stacks *st, const struct stacks_sample *sample, struct stacks_found *ret)
 {
     struct stacks_found found = {.end = UNWIND_ROOT};
@@ -250,6 +266,8 @@ int stacks_sample(struct stacks *st, const struct stacks_sample *sample, struct 
         r = stack_intern(st, len, &found.stack);
     if (r < 0)
         return r;
+    if (len > 0)
+        hit_count(st, st->path[len - 1]);
     found.thread = st->threads.data[thread].id;
     *ret = found;
     return 0;

@@ -38,6 +38,10 @@ void stacks_close(struct stacks *stacks); /* NULL is fine */
 /* A process that runs already: its threads, names and mappings are read from /proc. */
 MUST_USE int stacks_attach(struct stacks *stacks, int pid, uint64_t time_ns, struct why *why);
 
+/* Reads the unwind rows of all that is mapped there now, before the first sample needs them: it
+ * takes a while for large programs, and samples would be lost meanwhile. */
+MUST_USE int stacks_preload(struct stacks *stacks, int pid);
+
 /* The kernel's announcements, as in PERF_RECORD_FORK, COMM, EXIT, MMAP2. */
 MUST_USE int stacks_fork(struct stacks *stacks, uint64_t time_ns, int parent_pid, int pid, int tid);
 MUST_USE int stacks_comm(struct stacks *stacks, uint64_t time_ns, int pid, int tid, struct str name,

@@ -3,6 +3,7 @@
 
 #include "base/jsonw.h"
 #include "collect/stacks_parts.h"
+#include "symbolize/embed.h"
 #include "symbolize/symbols.h"
 
 #include <errno.h>
@@ -39,7 +40,15 @@ static void notes_keep(struct stacks *st, struct stack_image *image, const struc
     image->source = arena_dup(&st->arena, symbols_source(symbols));
 }
 
-static int image_name(struct stacks *st, uint32_t index)
+/* Kept open from naming to embedding: an index is made once. */
+struct named {
+    struct symbols *symbols;
+    uint32_t image; /* index */
+};
+enum { NAMED_MAX = 512 };
+
+/* *ret_symbols stays NULL when there is nothing to be had. */
+static int image_name(struct stacks *st, uint32_t index, struct symbols **ret_symbols)
 {
     struct stack_image *image = &st->images.data[index];
     struct image_info info = {
@@ -75,21 +84,107 @@ static int image_name(struct stacks *st, uint32_t index)
         r = symbols_emit(symbols, image->id, frames, (size_t)r, st->sink);
     notes_keep(st, image, symbols);
     free(frames);
-    symbols_close(symbols);
     image_fd_done(st, image);
+    *ret_symbols = symbols;
+    return r;
+}
+
+typedef VEC(struct embed_function) embed_list;
+
+static int function_add(embed_list *list, struct map_u64 *starts, uint32_t image,
+                        const struct symbol *symbol, uint64_t weight)
+{
+    bool fresh;
+    uint64_t *at = map_u64_at(starts, symbol->start, &fresh);
+    if (!at)
+        return -ENOMEM;
+    if (fresh) {
+        *at = list->len;
+        struct embed_function function = {
+            .image = image, .start = symbol->start, .size_bytes = symbol->size_bytes};
+        if (VEC_PUSH(list, function) < 0)
+            return -ENOMEM;
+    }
+    list->data[*at].weight += weight;
+    return 0;
+}
+
+/* The functions of an image that samples ended in. */
+static int functions_collect(struct stacks *st, const struct named *named, embed_list *list)
+{
+    const struct stack_image *image = &st->images.data[named->image];
+    struct symbol found[SYMBOLS_INLINE_MAX];
+    struct map_u64 starts = {0};
+    int r = 0;
+    for (size_t i = 0; i < image->frames.cap && r == 0; i++) {
+        const struct map_u64_slot *slot = &image->frames.slots[i];
+        uint32_t hits = slot->used && slot->value < st->hits.len ? st->hits.data[slot->value] : 0;
+        size_t count = hits > 0 ? symbols_at(named->symbols, slot->key, found, SYMBOLS_INLINE_MAX)
+                                : 0;
+        if (count > 0 && found[count - 1].size_bytes > 0)
+            r = function_add(list, &starts, named->image, &found[count - 1], hits);
+    }
+    map_u64_deinit(&starts);
+    return r;
+}
+
+/* Chosen ones of one image, which lie scattered in the list by weight. */
+static int image_embed(struct stacks *st, const struct named *named, const embed_list *chosen,
+                       size_t count)
+{
+    embed_list mine = {0};
+    int r = 0;
+    for (size_t i = 0; i < count && r == 0; i++)
+        if (chosen->data[i].image == named->image)
+            r = VEC_PUSH(&mine, chosen->data[i]);
+    if (r == 0 && mine.len > 0) {
+        struct stack_image *image = &st->images.data[named->image];
+        struct embed_opts opts = {.root = image->root};
+        struct embed_counts counts;
+        int fd = image_fd(st, named->image);
+        r = embed_hot(named->symbols, fd < 0 ? -1 : fd, image->id, mine.data, mine.len, &opts,
+                      st->sink, &counts);
+        image_fd_done(st, image);
+    }
+    VEC_FREE(&mine);
+    return r;
+}
+
+static int embed_tell(struct stacks *st, const struct named *named, size_t count)
+{
+    embed_list list = {0};
+    uint64_t whole = 0;
+    int r = 0;
+    for (size_t i = 0; i < st->hits.len; i++)
+        whole += st->hits.data[i];
+    for (size_t i = 0; i < count && r == 0; i++)
+        if (st->images.data[named[i].image].kind == IMAGE_FILE)
+            r = functions_collect(st, &named[i], &list);
+    size_t chosen = r == 0 ? embed_choose(list.data, list.len, whole, st->opts.embed_functions) : 0;
+    for (size_t i = 0; i < count && r == 0 && chosen > 0; i++)
+        r = image_embed(st, &named[i], &list, chosen);
+    VEC_FREE(&list);
     return r;
 }
 
 static int names_tell(struct stacks *st)
 {
-    for (size_t i = 0; i < st->images.len && !st->opts.no_symbols; i++) {
+    VEC(struct named) named = {0};
+    int r = 0;
+    for (size_t i = 0; i < st->images.len && !st->opts.no_symbols && r == 0; i++) {
         if (st->images.data[i].frames.len == 0 || st->images.data[i].id == 0)
             continue;
-        int r = image_name(st, (uint32_t)i);
-        if (r < 0)
-            return r;
+        struct named one = {.image = (uint32_t)i};
+        r = image_name(st, one.image, &one.symbols);
+        if (one.symbols && (named.len >= NAMED_MAX || VEC_PUSH(&named, one) < 0))
+            symbols_close(one.symbols); /* beyond the bound: named, but not embedded */
     }
-    return 0;
+    if (r == 0 && st->opts.embed_functions > 0)
+        r = embed_tell(st, named.data, named.len);
+    for (size_t i = 0; i < named.len; i++)
+        symbols_close(named.data[i].symbols);
+    VEC_FREE(&named);
+    return r;
 }
 
 /* Where names came from, and what is missing and why:

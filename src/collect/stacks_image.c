@@ -68,6 +68,45 @@ static int pid_inside(const struct stacks *st, int pid)
     return (int)inside;
 }
 
+/* Where the file system of a process begins, for names that are looked up when it is gone:
+ * NULL when it is ours, else a folder that we hold open. */
+static const char *root_keep(struct stacks *st, int pid)
+{
+    char path[64];
+    struct stat theirs, ours, space, own_space;
+    snprintf(path, sizeof(path), "/proc/%d/root", pid);
+    if (!st->opts.live || stat(path, &theirs) < 0 || stat("/", &ours) < 0)
+        return NULL;
+    bool same = theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+    char space_path[64];
+    snprintf(space_path, sizeof(space_path), "/proc/%d/ns/mnt", pid);
+    if (stat(space_path, &space) == 0 && stat("/proc/self/ns/mnt", &own_space) == 0)
+        same = same && space.st_ino == own_space.st_ino;
+    else
+        space = theirs;
+    if (same)
+        return NULL;
+    for (size_t i = 0; i < st->roots.len; i++) {
+        const struct stack_root *known = &st->roots.data[i];
+        if (known->device == theirs.st_dev && known->inode == theirs.st_ino &&
+            known->space == space.st_ino)
+            return known->path;
+    }
+    struct stack_root root = {
+        .device = theirs.st_dev, .inode = theirs.st_ino, .space = space.st_ino};
+    if (st->roots.len >= STACKS_ROOTS_MAX)
+        return NULL;
+    root.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root.fd < 0)
+        return NULL;
+    root.path = arena_printf(&st->arena, "/proc/self/fd/%d", root.fd);
+    if (VEC_PUSH(&st->roots, root) < 0) {
+        close(root.fd);
+        return NULL;
+    }
+    return root.path;
+}
+
 /* Code that has no file: a JIT's. Names are where JITs agreed to put them. */
 static int image_jit(struct stacks *st, uint32_t process, uint32_t *ret)
 {
@@ -84,8 +123,7 @@ static int image_jit(struct stacks *st, uint32_t process, uint32_t *ret)
         }
         struct stack_image *image = &st->images.data[p->jit];
         image->state = IMAGE_LOADED; /* there is nothing to load */
-        if (st->opts.live)
-            image->root = arena_printf(&st->arena, "/proc/%d/root", p->pid);
+        image->root = root_keep(st, p->pid);
     }
     *ret = p->jit;
     return 0;
@@ -95,8 +133,8 @@ struct candidate {
     int fd;
     struct stat stat;
     uint8_t build_id[BUILD_ID_BYTES_MAX];
-    int build_id_len; /* 0: none */
-    const char *root; /* a format for the pid; NULL: "/" */
+    int build_id_len;     /* 0: none */
+    bool through_process; /* found by the process's own way, not by ours */
 };
 
 static void candidate_close(struct candidate *candidate)
@@ -142,14 +180,14 @@ static bool candidate_find(const struct stacks *st, const struct stacks_mmap *mm
         snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", mmap->pid,
                  (unsigned long long)mmap->address,
                  (unsigned long long)(mmap->address + mmap->size_bytes));
-        c->root = "/proc/%d/root";
+        c->through_process = true;
         if (candidate_try(c, path, mmap))
             return true;
         snprintf(path, sizeof(path), "/proc/%d/root%.*s", mmap->pid, STR_FMT(name));
         if (candidate_try(c, path, mmap))
             return true;
     }
-    c->root = NULL;
+    c->through_process = false;
     snprintf(path, sizeof(path), "%.*s", STR_FMT(name));
     return candidate_try(c, path, mmap);
 }
@@ -191,8 +229,8 @@ static void image_fill(struct stacks *st, uint32_t index, const struct stacks_mm
     build_id_format(c->build_id, (size_t)c->build_id_len, text);
     image->build_id = str_from(arena_dup(&st->arena, text));
     image->size_bytes = (uint64_t)c->stat.st_size;
-    if (c->root)
-        image->root = arena_printf(&st->arena, "/proc/%d/root", mmap->pid);
+    if (c->through_process)
+        image->root = root_keep(st, mmap->pid);
     if (st->fds_open < STACKS_FDS_MAX) {
         image->fd = fd_take(&c->fd);
         st->fds_open++;
@@ -374,6 +412,9 @@ void stacks_images_deinit(struct stacks *st)
         unwind_image_free(st->images.data[i].rows);
         map_u64_deinit(&st->images.data[i].frames);
     }
+    for (size_t i = 0; i < st->roots.len; i++)
+        fd_close(&st->roots.data[i].fd);
+    VEC_FREE(&st->roots);
     VEC_FREE(&st->images);
     intern_deinit(&st->image_keys);
 }

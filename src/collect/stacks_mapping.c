@@ -213,3 +213,15 @@ int mappings_upgrade(struct stacks *st, uint32_t image)
     }
     return 0;
 }
+
+int stacks_preload(struct stacks *st, int pid)
+{
+    uint32_t process = process_find(st, pid);
+    size_t count = process == STACKS_NONE ? 0 : st->processes.data[process].mappings.len;
+    for (size_t i = 0; i < count; i++) {
+        int r = image_load(st, st->processes.data[process].mappings.data[i].image);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

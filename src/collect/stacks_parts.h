@@ -21,6 +21,7 @@ enum {
     STACKS_IMAGES_MAX = 1 << 16,
     STACKS_FDS_MAX = 512, /* images kept open; others are opened again by path */
     STACKS_CACHES_MAX = 64,
+    STACKS_ROOTS_MAX = 64,         /* containers */
     STACKS_MAPPINGS_MAX = 1 << 15, /* executable ones of one process */
     STACKS_NAME_BYTES = 64,
 };
@@ -38,12 +39,19 @@ struct stack_image {
     struct str path; /* these live in the arena */
     struct str build_id;
     uint64_t size_bytes;
-    const char *root;   /* "/proc/7/root", where the path begins; NULL: "/" */
+    const char *root;   /* where the path begins ("/proc/self/fd/7"); NULL: "/" */
     const char *note;   /* what could not be had, for people; NULL if nothing */
     const char *source; /* where its names came from; NULL: nobody asked yet */
     int fd;             /* -1: none, or closed for want of fds */
     struct unwind_image *rows;
     struct map_u64 frames; /* address to frame id */
+};
+
+/* The beginning of a container's file system, held open: the container may end before us. */
+struct stack_root {
+    uint64_t device, inode, space;
+    int fd;
+    const char *path; /* "/proc/self/fd/7" */
 };
 
 struct stack_mapping {
@@ -94,6 +102,7 @@ struct stacks {
     VEC(struct stack_thread) threads;
     struct map_u64 tids; /* the same */
     VEC(struct stack_image) images;
+    VEC(struct stack_root) roots;
     struct intern image_keys; /* id n is image n - 1 */
     uint32_t kernel;          /* image index */
     size_t fds_open;
@@ -104,8 +113,9 @@ struct stacks {
     /* The last stack from its root: most of the next one is the same. */
     uint32_t *last_frames, *last_stacks;
     size_t last_len;
-    uint32_t *path;   /* frames of the sample at hand, root first */
-    uint64_t refused; /* announcements and mappings beyond our bounds */
+    uint32_t *path;     /* frames of the sample at hand, root first */
+    VEC(uint32_t) hits; /* samples whose innermost frame it is, by frame id */
+    uint64_t refused;   /* announcements and mappings beyond our bounds */
 };
 
 /* stacks_process.c */

@@ -1,14 +1,25 @@
 /* The table of exporters. A new one is a file export_NAME.c and a row here. */
 #include "present/exporters.h"
 
+#include "present/export_flame.h"
+
 #include <string.h>
 
 extern const struct exporter exporter_pprof, exporter_firefox, exporter_firefox_gz,
     exporter_speedscope, exporter_folded, exporter_callgrind, exporter_autofdo;
 
 const struct exporter *const exporters[] = {
-    &exporter_pprof,  &exporter_firefox,   &exporter_firefox_gz, &exporter_speedscope,
-    &exporter_folded, &exporter_callgrind, &exporter_autofdo,    NULL,
+    &exporter_pprof,
+    &exporter_firefox,
+    &exporter_firefox_gz,
+    &exporter_speedscope,
+    &exporter_folded,
+    &exporter_callgrind,
+    &exporter_autofdo,
+    &exporter_flame,
+    &exporter_icicle,
+    &exporter_html,
+    NULL,
 };
 
 const struct exporter *exporter_find(const char *name)

@@ -35,6 +35,28 @@ int render(const struct renderer *renderer, const struct report *report,
     return 0;
 }
 
+/* "3.1%, 4.2%": a short list in one cell; what does not fit is "…". */
+static struct str list_display(const struct value *list, char *buffer, size_t size)
+{
+    size_t len = 0;
+    for (const struct value_item *item = list->items ? list->items->first : NULL; item;
+         item = item->next) {
+        char part[600];
+        struct str text = value_is_scalar(&item->value)
+                              ? value_display(&item->value, part, sizeof(part))
+                              : STR("…");
+        const char *comma = len > 0 ? ", " : "";
+        if (len + strlen(comma) + text.len + sizeof("…") > size) {
+            len += (size_t)snprintf(buffer + len, size - len, "…");
+            break;
+        }
+        len += (size_t)snprintf(buffer + len, size - len, "%s", comma);
+        memcpy(buffer + len, text.data, text.len);
+        len += text.len;
+    }
+    return (struct str){buffer, len};
+}
+
 struct str value_display(const struct value *value, char *buffer, size_t size)
 {
     switch (value->kind) {
@@ -59,6 +81,8 @@ struct str value_display(const struct value *value, char *buffer, size_t size)
         return str_from(units_format(value_number(value), value->unit, buffer, size));
     case VALUE_REAL:
         return str_from(units_format(value->real, value->unit, buffer, size));
+    case VALUE_LIST:
+        return list_display(value, buffer, size);
     default:
         return STR("…");
     }

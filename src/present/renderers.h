@@ -26,5 +26,6 @@ const struct renderer *renderer_find(const char *name);
 MUST_USE int render(const struct renderer *renderer, const struct report *report,
                     const struct render_opts *opts, FILE *out, struct why *why);
 
-/* The unit-formatted text of a scalar, for renderers that write for people. */
+/* The unit-formatted text of a scalar, or of a list in a table's cell, for renderers that write
+ * for people. */
 struct str value_display(const struct value *value, char *buffer, size_t size);

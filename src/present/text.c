@@ -110,8 +110,10 @@ static size_t word_width(const struct table *table, size_t column)
     char buffer[600];
     for (const struct table_row *row = NULL; (row = table_shown(table, row));) {
         struct str rest = value_display(&row->cells[column], buffer, sizeof(buffer));
-        while (rest.len > 0)
-            widest = MAX(widest, text_width(str_word(&rest)));
+        while (rest.len > 0) {
+            size_t word = text_width(str_word(&rest)); /* apart: MAX() asks twice */
+            widest = MAX(widest, word);
+        }
     }
     return MIN(widest, (size_t)WORD_COLUMNS_MAX);
 }

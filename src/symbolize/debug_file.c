@@ -120,6 +120,12 @@ static int by_link(const char *root, struct str folder, const struct debug_link 
     return -ENOENT;
 }
 
+static struct str folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return (struct str){path, slash ? (size_t)(slash - path) : 0};
+}
+
 static int debug_file_search(struct elf_file *file, const char *image_path, const char *build_id,
                              const char *root, char *path, size_t path_size)
 {
@@ -129,8 +135,7 @@ static int debug_file_search(struct elf_file *file, const char *image_path, cons
     struct debug_link link;
     if (fd >= 0 || !link_read(file, &link))
         return fd;
-    const char *slash = strrchr(image_path, '/');
-    struct str folder = {image_path, slash ? (size_t)(slash - image_path) : 0};
+    struct str folder = folder_of(image_path);
     fd = by_link(root, folder, &link, path, path_size);
     if (fd < 0 && root && *root)
         fd = by_link("", folder, &link, path, path_size);
@@ -153,6 +158,40 @@ int symbols_debug_file(int fd, const struct image_info *info, const char *root, 
     r = debug_file_search(&file, arena_dup_len(&arena, info->path.data, info->path.len), build_id,
                           root, path, path_size);
     elf_file_close(&file);
+    return r;
+}
+
+/* dwz names the file and its build-id; found beside the file that names it, or by the id. */
+int debug_file_alternate(struct symbols *symbols, struct elf_file *file, struct elf_file *ret)
+{
+    struct str link = elf_file_bytes(file, ".gnu_debugaltlink", NULL);
+    size_t len = strnlen(link.data, link.len);
+    if (len == 0 || len >= link.len || link.len - len - 1 > ELF_BUILD_ID_BYTES_MAX)
+        return -ENOENT;
+    char build_id[2 * ELF_BUILD_ID_BYTES_MAX + 1] = "";
+    for (size_t i = 0; i < link.len - len - 1; i++)
+        snprintf(build_id + 2 * i, 3, "%02x", (unsigned char)link.data[len + 1 + i]);
+    struct str folder = folder_of(file == &symbols->debug ? symbols->debug_path : symbols->path);
+    char path[PATH_MAX];
+    const char *roots[] = {symbols->root, ""};
+    int fd = -ENOENT;
+    for (size_t i = 0; i < (*symbols->root ? 2 : 1) && fd < 0; i++) {
+        if (link.data[0] == '/')
+            snprintf(path, sizeof(path), "%.*s", (int)MIN(len, sizeof(path)), link.data);
+        else
+            snprintf(path, sizeof(path), "%.*s/%.*s", STR_FMT(folder), (int)MIN(len, sizeof(path)),
+                     link.data);
+        fd = root_open(roots[i], path);
+        if (fd >= 0 && !build_id_is(fd, path, build_id))
+            fd_close(&fd);
+        if (fd < 0)
+            fd = by_build_id(roots[i], build_id, path, sizeof(path));
+    }
+    struct why why;
+    int r = fd < 0 ? -ENOENT : elf_file_open(fd, path, ret, &why);
+    if (r < 0)
+        symbols_note(symbols, "some names are missing: the shared debug file '%.*s' is not here",
+                     (int)MIN(len, (size_t)256), link.data);
     return r;
 }
 
@@ -181,7 +220,7 @@ void debug_file_find(struct symbols *symbols)
         symbols_note(symbols, "%s", why.what);
     if (symbols->debug.elf)
         symbols->debug_path = arena_dup(&symbols->arena, path);
-    else if (!symtab && !dwarf)
+    else if (!symtab && !dwarf && !elf_file_has(&symbols->elf, ".gopclntab"))
         symbols_note(symbols, "stripped: only exported functions have names; %s",
                      package_hint(symbols->path));
 }

@@ -139,11 +139,12 @@ struct dwarf_unit {
     bool root_read;
     bool root_fine;
     bool walked;
-    bool no_ranges; /* the root does not say where its code is */
     uint16_t language;
     uint64_t str_offsets_base;
     uint64_t addr_base;
     uint64_t rnglists_base;
+    uint64_t part_str_offsets; /* where its part of a package's section begins */
+    uint64_t part_rnglists;
     uint64_t low_pc;
     uint64_t stmt_list; /* UINT64_MAX: none */
     uint64_t dwo_id;
@@ -188,6 +189,8 @@ struct dwarf {
     struct dwarf_file alternate; /* shared entries that dwz moved out */
     bool alternate_sought;
     VEC(struct dwarf_file *) splits;
+    struct dwarf_file *package; /* one of them */
+    bool package_sought;
     struct range_map units; /* address → unit of `main` */
     struct map_u64 inlined; /* origin → function + 1 of those seen only inlined */
     uint64_t budget_abbrevs, budget_ranges, budget_rows, budget_files;

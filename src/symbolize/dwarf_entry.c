@@ -75,9 +75,11 @@ static void root_bases(struct dwarf_unit *unit, const struct dwarf_wanted *root)
     /* Behind the header of the table, where a split file does not say it. */
     uint64_t header = unit->offset_size == 8 ? 16 : 8;
     uint64_t number;
+    unit->str_offsets_base = unit->part_str_offsets;
+    unit->rnglists_base = unit->part_rnglists;
     if (unit->file->split && unit->version >= 5) {
-        unit->str_offsets_base = header;
-        unit->rnglists_base = unit->offset_size == 8 ? 20 : 12;
+        unit->str_offsets_base += header;
+        unit->rnglists_base += unit->offset_size == 8 ? 20 : 12;
     }
     if (dwarf_value_number(&root[ROOT_STR_OFFSETS].value, &number))
         unit->str_offsets_base = number;

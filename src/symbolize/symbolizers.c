@@ -3,10 +3,7 @@
 #include "symbolize/internal.h"
 
 const struct symbolizer *const symbolizers[] = {
-    &symbolizer_elf,
-    &symbolizer_dwarf,
-    &symbolizer_kallsyms,
-    &symbolizer_jitmap,
+    &symbolizer_elf, &symbolizer_go, &symbolizer_dwarf, &symbolizer_kallsyms, &symbolizer_jitmap,
 };
 const size_t symbolizers_count = ARRAY_SIZE(symbolizers);
 static_assert(ARRAY_SIZE(symbolizers) <= SYMBOLIZERS_MAX, "each row has a place for its state");

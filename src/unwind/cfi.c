@@ -203,7 +203,8 @@ static int read_cie(struct cfi *cfi, uint8_t section, const struct entry *entry)
     struct cfi_cie cie = {.offset = entry->offset, .section = section};
     uint64_t version = cfi_fixed(&bytes, 1);
     const char *letters = (const char *)bytes.at;
-    const uint8_t *zero = memchr(bytes.at, 0, (size_t)(bytes.end - bytes.at));
+    size_t left = (size_t)(bytes.end - bytes.at);
+    const uint8_t *zero = left > 0 ? memchr(bytes.at, 0, left) : NULL;
     bool ok = zero && (version == 1 || version == 3 || version == 4);
     if (ok) {
         bytes.at = zero + 1;

@@ -71,7 +71,7 @@ static int read_sections(struct elf_file *file)
     if (count == 0 || header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shstrndx >= count)
         return 0;
     int r = elf_file_read(file, header->e_shoff, count * sizeof(Elf64_Shdr), &table, NULL);
-    if (r < 0)
+    if (r < 0 || !table.data)
         return r == -EBADMSG ? 0 : r;
     Elf64_Shdr *shdrs = (Elf64_Shdr *)(void *)table.data;
     const Elf64_Shdr *strings = &shdrs[header->e_shstrndx];
@@ -174,7 +174,7 @@ static int unpack(struct elf_bytes *packed, size_t header, uint32_t type, uint64
 int elf_file_section_read(const struct elf_file *file, const Elf64_Shdr *section,
                           struct elf_bytes *ret, struct why *why)
 {
-    struct elf_bytes bytes;
+    struct elf_bytes bytes = {0};
     int r = elf_file_read(file, section->sh_offset, section->sh_size, &bytes, why);
     if (r < 0)
         return r;
@@ -229,7 +229,7 @@ size_t elf_file_build_id(const struct elf_file *file, uint8_t ret[ELF_BUILD_ID_M
     enum { NOTES_MAX = 64 << 10 };
     for (size_t i = 0; i < file->phdrs_count; i++) {
         const Elf64_Phdr *phdr = &file->phdrs[i];
-        struct elf_bytes notes;
+        struct elf_bytes notes = {0};
         if (phdr->p_type != PT_NOTE || phdr->p_filesz > NOTES_MAX ||
             elf_file_read(file, phdr->p_offset, phdr->p_filesz, &notes, NULL) < 0)
             continue;

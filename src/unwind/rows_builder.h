@@ -62,7 +62,7 @@ void rows_builder_deinit(struct rows_builder *builder); /* half-built is fine */
 MUST_USE int rows_builder_rules(struct rows_builder *builder, struct cfi_state *state,
                                 uint32_t ra_column, uint8_t flags, uint32_t *ret);
 /* The state that a rule set was made from. */
-void rows_builder_state(const struct rows_builder *builder, uint32_t rules, uint32_t ra_column,
+void rows_builder_state(const struct rows_builder *builder, uint32_t number, uint32_t ra_column,
                         struct cfi_state *ret);
 MUST_USE int rows_builder_expression(struct rows_builder *builder, const uint8_t *bytes, size_t len,
                                      int32_t *ret);

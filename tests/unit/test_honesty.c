@@ -50,9 +50,11 @@ static void every_figure_comes_from_its_counter(void **state)
     assert_true(value_get(&map, "sampled_cpu_ms")->real == 1500);
     assert_true(value_get(&map, "rusage_cpu_ms")->real == 1520);
     assert_true(value_get(&map, "overhead_pct")->real == 1.0);
-    assert_string_equal(honesty_line(&arena, &honesty),
-                        "1,000 samples, 99.0% complete, 0.5% truncated, 7 lost, 2 throttled, "
-                        "1.50 s CPU sampled, 1.52 s CPU by the kernel's account, overhead 1.0%");
+    assert_string_equal(
+        honesty_line(&arena, &honesty),
+        "1,000 samples, 99.0% complete, 0.5% truncated, 7 lost, 2 throttled; sampled "
+        "1.50 s of 1.52 s CPU time (98.7%); 1.0% overhead (the kernel's share "
+        "estimated)");
 }
 
 static void what_was_not_counted_is_not_zero(void **state)
@@ -68,9 +70,10 @@ static void what_was_not_counted_is_not_zero(void **state)
                                          "overhead_pct"};
     for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
         assert_int_equal(value_get(&map, absent[i])->kind, VALUE_NA);
-    assert_string_equal(honesty_line(&arena, &honesty),
-                        "40 samples; n/a (no counter): complete stacks, truncated stacks, lost "
-                        "samples, throttling, sampled CPU time, the kernel's account, overhead");
+    assert_string_equal(
+        honesty_line(&arena, &honesty),
+        "40 samples, complete n/a, truncated n/a, lost n/a, throttled n/a; sampled n/a "
+        "of n/a CPU time; overhead n/a");
 }
 
 static void zero_that_was_counted_is_zero(void **state)

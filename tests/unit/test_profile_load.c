@@ -330,7 +330,11 @@ static void a_forged_recording_is_damage_and_takes_no_memory(void **state)
     static const struct {
         const char *sql, *words;
     } cases[] = {
-        {"UPDATE total SET weight = 9223372036854775807, count = 9223372036854775807;"
+        {"UPDATE total SET weight = 9223372036854775807;"
+         "INSERT INTO total SELECT series, 2, stack, count, weight FROM total;"
+         "INSERT INTO total SELECT series, 3, stack, count, weight FROM total WHERE thread = 2",
+         "adds up to more"},
+        {"UPDATE total SET count = 9223372036854775807;"
          "INSERT INTO total SELECT series, 2, stack, count, weight FROM total;"
          "INSERT INTO total SELECT series, 3, stack, count, weight FROM total WHERE thread = 2",
          "adds up to more"},

@@ -167,9 +167,8 @@ static void debug_frame_is_read_also_compressed(void **state)
     unwind_image_free(image);
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         /* Small sections are left as they are when packing gains nothing: make it large. */
-        char source[1024] = DEBUG_FRAME_ONLY;
-        strcat(source, ".rept 200\n .cfi_startproc\n nop\n .cfi_endproc\n .endr\n");
-        image = image_of("packed", source);
+        image = image_of("packed", DEBUG_FRAME_ONLY
+                         ".rept 200\n .cfi_startproc\n nop\n .cfi_endproc\n .endr\n");
         size_t rows = unwind_image_rows(image);
         unwind_image_free(image);
         assert_int_equal(
@@ -289,6 +288,38 @@ static void a_restorer_is_found_by_its_bytes(void **state)
     unwind_image_free(image);
 }
 
+/* arm64's vDSO has had a table for its restorer that leads to the link register of the
+ * interrupted function instead of its pc. */
+static void the_kernels_own_restorer_is_told_by_its_bytes(void **state)
+{
+    (void)state;
+    FILE *file = fopen(build_path("vdso.s"), "we");
+    fputs(".text\n f: .cfi_startproc\n .cfi_signal_frame\n .cfi_def_cfa x29, 0\n nop\n"
+          "mov x8, #139\n svc #0\n .cfi_endproc\n",
+          file);
+    fclose(file);
+    if (build_run("command -v aarch64-linux-gnu-gcc") != 0) {
+        print_message("# SKIP: no compiler for aarch64 (package gcc-aarch64-linux-gnu)\n");
+        skip();
+    }
+    assert_int_equal(build_run("aarch64-linux-gnu-gcc -shared -nostdlib -Wl,-Ttext=0x%x "
+                               "-Wl,-z,max-page-size=4096 -o vdso.so vdso.s",
+                               CODE),
+                     0);
+    AUTO(fd_close) int fd = open(build_path("vdso.so"), O_RDONLY | O_CLOEXEC);
+    static uint8_t bytes[256 << 10];
+    ssize_t len = read(fd, bytes, sizeof(bytes));
+    struct unwind_image *image = NULL;
+    assert_int_equal(unwind_image_load_memory(bytes, (size_t)len, &image, NULL), 0);
+    assert_int_equal(image->machine, UNWIND_AARCH64);
+    /* From the nop on: a handler's return address minus one. */
+    assert_cfa(image, CODE + 3, UNWIND_CFA_DEREF, 31, 560, 0);
+    assert_int_equal(rules_at(image, CODE + 4)->ra_offset, 568);
+    assert_true(rules_at(image, CODE + 8)->flags & UNWIND_RULES_SIGNAL);
+    assert_save(image, CODE + 8, 30, UNWIND_AT_REGISTER, 31, 552);
+    unwind_image_free(image);
+}
+
 static void call_stubs_without_a_table_have_rows(void **state)
 {
     (void)state;
@@ -308,7 +339,7 @@ static void call_stubs_without_a_table_have_rows(void **state)
 static void a_file_without_section_headers_has_the_same_rows(void **state)
 {
     (void)state;
-    struct unwind_image *with, *without;
+    struct unwind_image *with = NULL, *without = NULL;
     assert_int_equal(build_run("cp -L /proc/self/exe program"), 0);
     assert_int_equal(build_load("program", NULL, &with, NULL), 0);
     int fd = open(build_path("program"), O_RDWR | O_CLOEXEC);
@@ -359,6 +390,7 @@ int main(void)
         cmocka_unit_test(every_version_and_width_is_read),
         cmocka_unit_test(nonsense_in_one_function_costs_only_its_rows),
         cmocka_unit_test(a_restorer_is_found_by_its_bytes),
+        cmocka_unit_test(the_kernels_own_restorer_is_told_by_its_bytes),
         cmocka_unit_test(call_stubs_without_a_table_have_rows),
         cmocka_unit_test(a_file_without_section_headers_has_the_same_rows),
         cmocka_unit_test(what_is_no_image_is_refused_by_name),

@@ -12,7 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__clang__)
+#define KEEP __attribute__((noinline))
+#else
 #define KEEP __attribute__((noinline, noclone, noipa))
+#endif
 
 static volatile long sum;
 static volatile sig_atomic_t handled;

@@ -1,0 +1,447 @@
+#!/usr/bin/python3
+"""`whyslow record` on programs, users and limits that make it hard; the answers are known.
+
+    record.py NAME WHYSLOW FOLLOW KNOWN LIBRARY-A LIBRARY-B
+
+Nothing here is judged by the clock: bounds are wide where a busy machine has a say.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+name = sys.argv[1]
+whyslow, follow, known, library_a, library_b = map(os.path.abspath, sys.argv[2:7])
+folder = tempfile.mkdtemp(prefix="whyslow-record-")
+os.chmod(folder, 0o777)
+os.chdir(folder)
+environment = {**os.environ, "HOME": folder, "NO_COLOR": "1"}
+PATIENCE_S = 120
+
+
+def run(*args, status=0, **more):
+    done = subprocess.run(args, env=environment, capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=False, **more)
+    print("$", " ".join(args), "->", done.returncode, "\n", done.stderr, sep="")
+    assert done.returncode == status, f"status {done.returncode}, not {status}"
+    return done
+
+
+class Recording:
+    """What a reader that knows only SQLite sees."""
+
+    def __init__(self, path="recording.whyslow"):
+        self.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        self.counters = dict(self.db.execute("SELECT name, value FROM counter"))
+        self.functions = collections.defaultdict(list)
+        for frame, function in self.db.execute(
+                "SELECT frame, text.text FROM location JOIN function ON function.id = function "
+                "JOIN text ON text.id = function.name ORDER BY frame, depth"):
+            self.functions[frame].append(function)
+        self.frames = {row[0]: row[1:] for row in self.db.execute(
+            "SELECT id, kind, reason, image FROM frame")}
+        self.images = dict(self.db.execute("SELECT id, path FROM image"))
+        self.stacks = {row[0]: row[1:] for row in self.db.execute("SELECT id, parent, frame FROM stack")}
+        self.processes = {row[0]: row[1:] for row in self.db.execute(
+            "SELECT id, pid, exe, command FROM process")}
+        self.threads = {row[0]: row[1:] for row in self.db.execute(
+            "SELECT id, process, tid, name FROM thread")}
+        self.totals = self.db.execute(
+            "SELECT thread, stack, count, weight FROM total WHERE series = "
+            "(SELECT id FROM series WHERE name = 'cpu')").fetchall()
+
+    def document(self, which):
+        return json.loads(self.db.execute("SELECT json FROM document WHERE name = ?", (which,)).fetchone()[0])
+
+    def names(self, stack):
+        found = []
+        while stack:
+            stack, frame = self.stacks[stack]
+            found += self.functions[frame]
+        return found
+
+    def images_of(self, stack):
+        found = set()
+        while stack:
+            stack, frame = self.stacks[stack]
+            found.add(self.images.get(self.frames[frame][2]))
+        return found
+
+    def weight(self, function):
+        return sum(w for _, s, _, w in self.totals if function in self.names(s))
+
+    def exe(self, thread):
+        return self.processes[self.threads[thread][0]][1]
+
+    def share_of_rusage(self):
+        return self.counters["cpu.sampled_ns"] / self.counters["cpu.rusage_ns"]
+
+    def complete(self):
+        return self.counters["cpu.complete"] / self.counters["cpu.samples"]
+
+
+def between(what, value, low, high):
+    print(f"{what}: {value} in {low} to {high}")
+    assert low <= value <= high, what
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+def as_nobody(*args, **more):
+    home = pathlib.Path(folder, "nobody")
+    home.mkdir(exist_ok=True)
+    home.chmod(0o777)
+    for file in (whyslow, follow, known):
+        shutil.copy(file, home)
+    moved = [str(home / pathlib.Path(a).name) if a in (whyslow, follow, known) else a for a in args]
+    return run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *moved,
+               cwd=home, **more), home
+
+
+def case_status():
+    run(whyslow, "record", "--", known, "exit=7", status=7)
+    run(whyslow, "record", "--", "sh", "-c", "kill -TERM $$", status=128 + 15)
+    run(whyslow, "record", "--", "sh", "-c", "kill -KILL $$", status=128 + 9)
+    # A free name each time, never over another.
+    assert sorted(p.name for p in pathlib.Path().glob("*.whyslow")) == [
+        "recording-2.whyslow", "recording-3.whyslow", "recording.whyslow"]
+    done = run(whyslow, "record", "-o", "x.whyslow", "--", "sh", "-c", "echo out; echo err >&2; cat",
+               input="typed")
+    assert done.stdout == "out\ntyped", done.stdout
+    assert "err\n" in done.stderr
+
+
+def case_refused():
+    def refused(*args, status, words):
+        done = run(whyslow, "record", *args, status=status)
+        for word in words:
+            assert word in done.stderr, (word, done.stderr)
+        assert "try: " in done.stderr
+        assert not list(pathlib.Path().glob("*.whyslow*")), "a recording of nothing"
+
+    refused(status=2, words=["nothing to record"])
+    refused("-p", "1", "-a", status=2, words=["exclude each other"])
+    refused("-p", "4000000000", status=2, words=["no process"])
+    refused("-p", "2147483646", status=2, words=["2147483646"])
+    refused("-F", "0", "--", "true", status=2, words=["rate"])
+    refused("-F", "1000000", "--", "true", status=2, words=["rate"])
+    refused("--", "no-such-program", status=2, words=["no-such-program"])
+    refused("--cgroup", "no/such/cgroup", status=2, words=["cgroup"])
+    pathlib.Path("there").write_text("mine")
+    done = run(whyslow, "record", "-o", "there", "--", "true", status=2)
+    assert pathlib.Path("there").read_text() == "mine" and "there" in done.stderr
+    done, _ = as_nobody(whyslow, "record", "-p", str(os.getpid()), status=4)
+    assert "another user" in done.stderr and "try: " in done.stderr
+    done, _ = as_nobody(whyslow, "record", "-a", "-d", "1", status=4)
+    assert "perf_event_paranoid" in done.stderr
+
+
+def case_no_cpu():
+    done = run(whyslow, "record", "-F", "10", "--", "sleep", "0.1")
+    r = Recording()
+    assert r.counters["cpu.samples"] == 0
+    assert "no sample" in done.stderr and "raise it with -F" in done.stderr
+
+
+def case_exec():
+    run(whyslow, "record", "--", follow, "exec", known, "burn-ms=700")
+    r = Recording()
+    seen = collections.defaultdict(set)
+    for thread, stack, _, _ in r.totals:
+        names = r.names(stack)
+        for function in ("burn_before_exec", "burn"):
+            if function in names:
+                seen[function].add(r.exe(thread))
+    assert seen["burn_before_exec"] == {follow}, seen
+    assert seen["burn"] == {known}, seen
+    for process, (_, exe, command) in r.processes.items():
+        assert "burn-ms=700" in command and exe in (follow, known), (process, exe, command)
+    # No frame of the first program after the exec, none of the second before.
+    for thread, stack, _, _ in r.totals:
+        other = known if r.exe(thread) == follow else follow
+        assert other not in r.images_of(stack)
+    between("sampled", r.share_of_rusage(), 0.95, 1.05)
+
+
+def case_fork():
+    run(whyslow, "record", "--", follow, "fork", "400")
+    r = Recording()
+    pids = {f: {r.processes[r.threads[t][0]][0] for t, s, _, _ in r.totals if f in r.names(s)}
+            for f in ("burn_in_parent", "burn_in_child")}
+    assert len(pids["burn_in_parent"]) == len(pids["burn_in_child"]) == 1, pids
+    assert pids["burn_in_parent"] != pids["burn_in_child"]
+    between("of the child", r.weight("burn_in_child") / r.weight("burn_in_parent"), 0.95, 1.05)
+    between("sampled", r.share_of_rusage(), 0.95, 1.05)
+
+
+def case_reload():
+    run(whyslow, "record", "--", follow, "reload", library_a, library_b, "200")
+    r = Recording()
+    for function, library in (("plt_50", library_a), ("dlopen_50", library_b)):
+        stacks = [s for _, s, _, _ in r.totals if function in r.names(s)]
+        assert stacks, function
+        for stack in stacks:
+            assert library in r.images_of(stack)
+            assert (library_b if library == library_a else library_a) not in r.images_of(stack)
+        between(function, r.weight(function) / 1e6, 180, 240)
+    between("complete", r.complete(), 0.99, 1)
+
+
+def case_many():
+    run(whyslow, "record", "-o", "t.whyslow", "--", follow, "threads", "10000")
+    r = Recording("t.whyslow")
+    lost = r.counters["loss.ring_full"]
+    print("lost", lost)
+    between("threads", len(r.threads), 10001 - lost, 10001)
+    assert len(r.processes) == 1 and {t[2] for t in r.threads.values()} == {"follow"}
+    run(whyslow, "record", "-o", "p.whyslow", "--", follow, "processes", "1000")
+    r = Recording("p.whyslow")
+    lost = r.counters["loss.ring_full"]
+    print("lost", lost)
+    kinds = collections.Counter(exe for _, exe, _ in r.processes.values())
+    between("forks", kinds[follow], 501 - lost, 501)
+    true = os.path.realpath("/bin/true")
+    between("execs", kinds[true], 500 - lost, 500)
+    assert set(kinds) <= {follow, true}, kinds
+    for thread, stack, _, _ in r.totals:
+        other = follow if r.exe(thread) == true else true
+        assert lost or other not in r.images_of(stack), "a stack of another program"
+
+
+def case_attach():
+    target = subprocess.Popen([follow, "growing", "8000"])
+    try:
+        run(whyslow, "record", "-p", str(target.pid), "-d", "2")
+    finally:
+        assert target.wait() == 0
+    r = Recording()
+    tids = {r.threads[t][1] for t, s, _, _ in r.totals if "burn_in_thread" in r.names(s)}
+    # 64 threads are made in the first half second; a busy machine may not run all of them.
+    between("threads with samples", len(tids), 10, 64)
+    assert {p[0] for p in r.processes.values()} == {target.pid}
+    # Counted twice would be 200%. Of each thread the last part of a period is not seen, once
+    # for each of the three sets of events: at most 3.3 ms, half of that on average.
+    unseen = 64 * 3.3e6 / r.counters["cpu.rusage_ns"]
+    between("sampled", r.share_of_rusage(), 0.95 - unseen, 1.03)
+    between("complete", r.complete(), 0.98, 1)
+
+
+def case_attach_ends():
+    target = subprocess.Popen([known, "burn-ms=500"])
+    run(whyslow, "record", "-p", str(target.pid))  # ends with the process
+    assert target.wait() == 0
+    r = Recording()
+    assert r.weight("burn") > 0
+
+
+def case_system():
+    target = subprocess.Popen([known, "burn-ms=20000"])
+    try:
+        run(whyslow, "record", "-a", "-d", "2")
+    finally:
+        target.kill()
+        target.wait()
+    r = Recording()
+    mine = sum(w for t, _, _, w in r.totals if r.processes[r.threads[t][0]][0] == target.pid)
+    print("of the burner", mine / 1e6, "ms")
+    assert mine > 0 and r.weight("burn") > 0  # how much depends on who else is busy
+    assert known in {exe for _, exe, _ in r.processes.values()}
+
+
+def case_nobody():
+    path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
+    before = path.read_text()
+    try:
+        path.write_text("2\n")
+    except OSError:
+        if int(before) != 2:
+            print("SKIP: perf_event_paranoid cannot be set")
+            sys.exit(77)
+    try:
+        done, home = as_nobody(whyslow, "record", "--", known, "burn-ms=500")
+    finally:
+        if path.read_text() != before:
+            path.write_text(before)
+    assert "kernel frames: n/a: kernel.perf_event_paranoid is 2" in done.stderr
+    r = Recording(home / "recording.whyslow")
+    assert all(kind != "kernel" for kind, _, _ in r.frames.values())
+    assert r.document("cpu")["event"].endswith("u")
+    between("burn", r.weight("burn") / r.counters["cpu.sampled_ns"], 0.9, 1)
+    between("complete", r.complete(), 0.99, 1)
+
+
+def case_mlock():
+    def tiny():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+
+    done, home = as_nobody(whyslow, "record", "--", known, "burn-ms=500", preexec_fn=tiny)
+    r = Recording(home / "recording.whyslow")
+    about = r.document("cpu")
+    between("ring", about["ring_bytes"], 1, 1 << 20)
+    assert "limit on locked memory" in done.stderr
+    assert r.counters["cpu.samples"] > 0
+    between("sampled", r.share_of_rusage(), 0.9, 1.05)
+
+
+def case_grow():
+    """Small rings begin with a small slice; stacks that do not fit make it grow."""
+    def tiny():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+
+    _, home = as_nobody(whyslow, "record", "--", follow, "deep", "24000", "2000", preexec_fn=tiny)
+    r = Recording(home / "recording.whyslow")
+    between("slice", r.document("cpu")["slice_bytes"], 32 << 10, 1 << 16)
+    # Cut off until it has grown; 100 ms and more may pass between two looks.
+    between("complete", r.complete(), 0.5, 1)
+    between("sampled", r.share_of_rusage(), 0.9, 1.05)
+    assert r.counters["cpu.truncated"] > 0
+
+
+def case_step():
+    """A program in step with the rate asked for is not sampled in step."""
+    run(whyslow, "record", "--", follow, "step", str(1000000000 // 999), "4000")
+    r = Recording()
+    whole = r.weight("burn_tenth") + r.weight("burn_rest")
+    between("share of a tenth", r.weight("burn_tenth") / whole, 0.05, 0.2)
+
+
+def case_interrupt():
+    burner = subprocess.Popen([known, "burn-ms=60000"])
+    recorder = subprocess.Popen([whyslow, "record", "-p", str(burner.pid), "-o", "i.whyslow"],
+                                env=environment, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: os.path.exists("i.whyslow"), "the recording")
+    time.sleep(1)
+    recorder.send_signal(signal.SIGINT)
+    _, stderr = recorder.communicate(timeout=PATIENCE_S)
+    print(stderr)
+    assert recorder.returncode == 0 and burner.poll() is None
+    burner.kill()
+    burner.wait()
+    assert Recording("i.whyslow").counters["cpu.samples"] > 0
+
+
+def case_killed():
+    """kill -9 of whyslow: the target runs on, and what was committed can be read."""
+    recorder = subprocess.Popen(
+        [whyslow, "record", "-o", "k.whyslow", "--", known, "burn-ms=4000", "log=log", "exit=5"],
+        env=environment, stderr=subprocess.DEVNULL)
+    def committed():
+        done = subprocess.run([whyslow, "query", "--json", "k.whyslow",
+                               "SELECT count(*) AS n FROM total"], capture_output=True, check=False)
+        return done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0
+    wait_for(lambda: os.path.exists("k.whyslow") and committed(), "a commit")
+    recorder.kill()
+    recorder.wait()
+    wait_for(lambda: os.path.exists("log") and os.path.getsize("log") > 0, "the target's end")
+    assert committed()
+
+
+def case_terminated():
+    """SIGTERM for whyslow is meant for the target, whose end is passed on."""
+    recorder = subprocess.Popen([whyslow, "record", "-o", "t.whyslow", "--", known, "burn-ms=60000"],
+                                env=environment, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: os.path.exists("t.whyslow"), "the recording")
+    time.sleep(1)
+    recorder.terminate()
+    _, stderr = recorder.communicate(timeout=PATIENCE_S)
+    print(stderr)
+    assert recorder.returncode == 128 + 15, recorder.returncode
+    assert Recording("t.whyslow").counters["cpu.samples"] > 0
+
+
+def case_terminal():
+    """The target has the terminal: it reads what is typed, and Ctrl-C is its own."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execve(whyslow, [whyslow, "record", "-o", "y.whyslow", "--", "sh", "-c",
+                            "test -t 0 && test -t 1 && test -t 2 && echo terminal; read line; "
+                            "echo got $line; trap 'echo interrupted; exit 9' INT; echo ready; "
+                            "while :; do sleep 0.1; done"], environment)
+    text = b""
+
+    def until(what):
+        nonlocal text
+        end = time.monotonic() + PATIENCE_S
+        while what not in text:
+            assert time.monotonic() < end, text
+            if select.select([master], [], [], 1)[0]:
+                text += os.read(master, 4096)
+
+    until(b"terminal\r\n")
+    os.write(master, b"typed\n")
+    until(b"got typed")
+    until(b"ready")
+    os.write(master, b"\x03")
+    until(b"interrupted")
+    until(b"next: whyslow report")
+    _, status = os.waitpid(pid, 0)
+    print(text.decode(errors="replace"))
+    assert os.waitstatus_to_exitcode(status) == 9
+    assert b"\x1b" not in text  # no progress line into the target's terminal
+
+
+def case_modes():
+    run(whyslow, "record", "-g", "none", "-o", "n.whyslow", "--", known, "burn-ms=300")
+    r = Recording("n.whyslow")
+    assert all(not r.stacks[s][0] for _, s, _, _ in r.totals), "a caller"
+    assert "cpu.complete" not in r.counters and r.weight("burn") > 0
+    run(whyslow, "record", "-g", "fp", "-o", "f.whyslow", "--", known, "burn-ms=300")
+    assert Recording("f.whyslow").weight("burn") > 0
+    run(whyslow, "record", "--no-symbols", "-o", "s.whyslow", "--", known, "burn-ms=300")
+    r = Recording("s.whyslow")
+    assert not r.functions and r.complete() > 0.98
+    done = run(whyslow, "record", "-d", "1", "-o", "d.whyslow", "--", known, "burn-ms=300",
+               "sleep-ms=2000", "exit=6", status=6)  # it runs on to its end
+    assert "of n/a CPU time" in done.stderr
+
+
+def case_limits():
+    """Few file descriptors: one set of events, and the target keeps its own limit."""
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    run(whyslow, "record", "--", known, "burn-ms=300", preexec_fn=few)
+    r = Recording()
+    assert len(r.document("cpu")["periods_ns"]) == 1 and r.weight("burn") > 0
+
+    def soft():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (60, 4000))
+
+    done = run(whyslow, "record", "-o", "u.whyslow", "--", "sh", "-c", "ulimit -n", preexec_fn=soft)
+    assert done.stdout == "60\n", done.stdout
+
+
+def case_disk_full():
+    """A recording that cannot grow is an error with words; the target does not notice."""
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000))
+
+    done = run(whyslow, "record", "-F", "10000", "--", "sh", "-c",
+               f"trap 'echo xfsz' XFSZ; {known} burn-ms=100; {follow} fork 1500; echo done; exit 3",
+               preexec_fn=small, status=5)
+    assert done.stdout == "done\n" and "try: " in done.stderr, done
+
+
+try:
+    globals()["case_" + name.replace("-", "_")]()
+    print("ok")
+finally:
+    os.chdir("/")
+    shutil.rmtree(folder, ignore_errors=True)
