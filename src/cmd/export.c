@@ -3,8 +3,8 @@
  * recording → profile (narrowed) → exporter → file, whole or not at all. */
 #include "analyze/honesty.h"
 #include "analyze/profile_load.h"
-#include "analyze/time_range.h"
 #include "cmd/cmd.h"
+#include "cmd/report_parts.h" /* --time means the same in both */
 #include "present/exporters.h"
 #include "store/reader.h"
 
@@ -161,8 +161,7 @@ static int load(const struct export_cmd_opts *opts, const struct exporter *expor
     };
     const struct recorded_series *series = recording_series_find(recording, opts->series);
     if (opts->time && series) {
-        int r = time_range_parse(opts->time, series->end_ns - series->start_ns, &wanted.from_ns,
-                                 &wanted.to_ns, why);
+        int r = report_time_range(opts->time, series, &wanted.from_ns, &wanted.to_ns, why);
         if (r < 0)
             return r;
     }
@@ -252,9 +251,9 @@ static int export_run(const struct cmd_call *call, struct why *why)
     const struct exporter *exporter = NULL;
     struct recording *recording = NULL;
     int r = choose_format(opts, &exporter, why);
-    if (r == 0)
+    if (r == 0 && exporter)
         r = recording_open(call->argv[0], &recording, why);
-    if (r == 0)
+    if (r == 0 && exporter)
         r = export_recording(call, exporter, recording, why);
     recording_close(recording);
     return r < 0 ? r : EXIT_DONE;

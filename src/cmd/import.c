@@ -201,9 +201,9 @@ static int import_run(const struct cmd_call *call, struct why *why)
     int r = import_source_open(call->argv[0], &source, why);
     if (r == 0)
         r = choose(opts, &source, &importer, why);
-    if (r == 0)
+    if (r == 0 && importer)
         r = import_into(call, &source, importer, &arena, &result, why);
-    if (r == 0)
+    if (r == 0 && importer)
         r = tell(call, importer, &arena, &result, why);
     return r < 0 ? r : EXIT_DONE;
 }

@@ -9,6 +9,7 @@
  * A comm may hold anything, so a head is recognised by what follows it. */
 #include "collect/import_common.h"
 
+#include <assert.h>
 #include <errno.h>
 
 struct script_frame {
@@ -278,6 +279,7 @@ static int event_of(struct script *script, const struct head *head, struct scrip
         if (r < 0)
             return r;
     }
+    assert(id <= script->events.len && script->events.data);
     *ret = script->events.data[id - 1];
     return 0;
 }

@@ -192,7 +192,7 @@ int import_source_at(struct import_source *source, uint64_t offset, void *ret, s
     if (!source->seekable || offset > source->size_bytes || len > source->size_bytes - offset)
         return why_set(why, WHY_FAILED, ENODATA, "copy the file again: it may have been cut off",
                        "'%s' ends before byte %llu", source->path,
-                       (unsigned long long)(offset + len));
+                       (unsigned long long)offset + len);
     if (source->fd < 0) {
         memcpy(ret, source->memory.data + offset, len);
         return 0;

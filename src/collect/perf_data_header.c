@@ -223,13 +223,13 @@ static int read_attrs(struct perf_data *data, struct section section, uint64_t a
     if (attr_size < PERF_ATTR_SIZE_VER0 + 16 || attr_size > 4096 ||
         section.size / attr_size > PERF_DATA_ATTRS_MAX)
         return perf_data_damaged(data, "attributes of a bad size");
-    uint8_t *bytes;
+    uint8_t *bytes = NULL;
     int r = section_read(data, section, &bytes);
     if (r < 0)
         return r;
     for (uint64_t at = 0; r == 0 && at + attr_size <= section.size; at += attr_size) {
         struct section ids = section_at(bytes + at + attr_size - 16);
-        uint8_t *id_bytes;
+        uint8_t *id_bytes = NULL;
         r = section_read(data, ids, &id_bytes);
         if (r < 0)
             break;
