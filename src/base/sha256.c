@@ -3,8 +3,13 @@
 
 #include "base/macros.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 static const uint32_t round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -29,7 +34,7 @@ static uint32_t rotate(uint32_t x, unsigned bits)
     return (x >> bits) | (x << (32 - bits));
 }
 
-static void block_add(struct sha256 *hash, const uint8_t *block)
+static void block_add_plain(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];
     for (size_t i = 0; i < 16; i++)
@@ -40,20 +45,89 @@ static void block_add(struct sha256 *hash, const uint8_t *block)
         uint32_t s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ (w[i - 2] >> 10);
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
-    uint32_t s[8];
-    memcpy(s, hash->state, sizeof(s));
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (size_t i = 0; i < 64; i++) {
-        uint32_t e = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t t1 = s[7] + e + choice + round_constants[i] + w[i];
-        uint32_t a = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        memmove(s + 1, s, 7 * sizeof(s[0]));
-        s[4] += t1;
-        s[0] = t1 + a + majority;
+        uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) +
+                      round_constants[i] + w[i];
+        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
+                      ((a & b) ^ (a & c) ^ (b & c));
+        h = g;
+        g = f;
+        f = e;
+        e = d + t1;
+        d = c;
+        c = b;
+        b = a;
+        a = t1 + t2;
     }
+    const uint32_t added[8] = {a, b, c, d, e, f, g, h};
     for (size_t i = 0; i < 8; i++)
-        hash->state[i] += s[i];
+        state[i] += added[i];
+}
+
+#ifdef __x86_64__
+/* The same with the CPU's own instructions, which keep the state as (a,b,e,f) and (c,d,g,h). A
+ * program that prints much must not wait for us. */
+__attribute__((target("sha,sse4.1"))) static void block_add_x86(uint32_t state[8],
+                                                                const uint8_t *block)
+{
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    __m128i abcd = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(void *)state), 0xb1);
+    __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(void *)(state + 4)), 0x1b);
+    __m128i abef = _mm_alignr_epi8(abcd, efgh, 8), cdgh = _mm_blend_epi16(efgh, abcd, 0xf0);
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[16];
+    for (size_t i = 0; i < 16; i++) {
+        if (i < 4)
+            w[i] = _mm_shuffle_epi8(
+                _mm_loadu_si128((const __m128i *)(const void *)(block + 16 * i)), swap);
+        else
+            w[i] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i - 4], w[i - 3]),
+                                                      _mm_alignr_epi8(w[i - 1], w[i - 2], 4)),
+                                        w[i - 1]);
+        __m128i wk = _mm_add_epi32(
+            w[i], _mm_loadu_si128((const __m128i *)(const void *)(round_constants + 4 * i)));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e));
+    }
+    __m128i feba = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+    __m128i dchg = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+    _mm_storeu_si128((__m128i *)(void *)state, _mm_blend_epi16(feba, dchg, 0xf0));
+    _mm_storeu_si128((__m128i *)(void *)(state + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+/* Leaf 7 says SHA, leaf 1 says SSE4.1 and SSSE3. */
+static bool x86_has_sha(void)
+{
+    static int known; /* 0 not asked yet, 1 no, 2 yes; the answer never changes */
+    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (answer == 0) {
+        unsigned a = 0, b = 0, c = 0, d = 0, c1 = 0;
+        bool sse = __get_cpuid(1, &a, &b, &c1, &d) && (c1 & bit_SSE4_1) && (c1 & bit_SSSE3);
+        bool sha = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 29));
+        answer = sse && sha ? 2 : 1;
+        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    }
+    return answer == 2;
+}
+#endif
+
+static void block_add(struct sha256 *hash, const uint8_t *block)
+{
+#ifdef __x86_64__
+    if (x86_has_sha()) {
+        block_add_x86(hash->state, block);
+        return;
+    }
+#endif
+    block_add_plain(hash->state, block);
+}
+
+void sha256_blocks_plain(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        block_add_plain(state, blocks + 64 * i);
 }
 
 void sha256_add(struct sha256 *hash, const void *data, size_t len)

@@ -17,3 +17,6 @@ void sha256_init(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t len);
 /* Ends the hash: lower-case hex with a NUL. `hash` must be initialised anew to be used again. */
 void sha256_finish(struct sha256 *hash, char text[SHA256_TEXT_BYTES]);
+
+/* What machines without instructions for it use, for tests on those that have them. */
+void sha256_blocks_plain(uint32_t state[8], const uint8_t *blocks, size_t count);

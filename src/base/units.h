@@ -8,11 +8,11 @@ enum unit {
     UNIT_NONE,
     UNIT_COUNT,   /* grouped digits */
     UNIT_BYTES,   /* KiB, MiB, … */
-    UNIT_KIB,     /* kibibytes, shown the same way */
     UNIT_NS,      /* nanoseconds, shown as ns, us, ms or s */
     UNIT_MS,      /* milliseconds, shown the same way */
     UNIT_PERCENT, /* 0 to 100 */
     UNIT_HZ,
+    UNIT_KIB, /* kibibytes, shown as bytes are */
 };
 
 /* "10s", "500ms", "2m", "1h"; a bare number is seconds. -EINVAL or -ERANGE. */

@@ -131,7 +131,7 @@ static int find(const char *const *names, size_t count, const char *name)
 
 static const char *const units[] = {
     [UNIT_NONE] = "none", [UNIT_COUNT] = "count",     [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns",
-    [UNIT_MS] = "ms",     [UNIT_PERCENT] = "percent", [UNIT_HZ] = "hz",
+    [UNIT_MS] = "ms",     [UNIT_PERCENT] = "percent", [UNIT_HZ] = "hz",       [UNIT_KIB] = "kib",
 };
 static const char *const image_kinds[] = {
     [IMAGE_FILE] = "file", [IMAGE_KERNEL] = "kernel", [IMAGE_VDSO] = "vdso", [IMAGE_JIT] = "jit"};

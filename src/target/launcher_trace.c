@@ -115,9 +115,16 @@ static bool stops_handle(struct launcher_run *run, bool *started)
             continue;
         }
         info.si_pid = 0;
+        info.si_code = 0;
         r = sys_call(SYS_waitid, P_PID, run->pid, (long)&info, WEXITED | WNOHANG | WNOWAIT | __WALL,
                      0);
-        return r < 0 || info.si_pid == run->pid;
+        if (r < 0)
+            return true;
+        if (info.si_pid != run->pid)
+            return false;
+        /* A stop that came in between is told here too, although nobody asked for stops. */
+        if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
+            return true;
     }
 }
 

@@ -12,6 +12,8 @@ struct opts {
     const char *out;
     const char *style;
     struct opt_list names;
+    struct opt_list pairs;
+    bool dashes;
 };
 
 static const struct opt table[] = {
@@ -23,6 +25,8 @@ static const struct opt table[] = {
     {"out", 'o', OPT_FILE, offsetof(struct opts, out), "FILE", "", NULL, NULL, false},
     {"style", 0, OPT_CHOICE, offsetof(struct opts, style), "S", "", "full", "full|basic", false},
     {"name", 'n', OPT_LIST, offsetof(struct opts, names), "NAME", "", NULL, NULL, false},
+    {"pair", 'P', OPT_LIST, offsetof(struct opts, pairs), "A B", "", NULL, NULL, false, 2},
+    {"", 0, OPT_FLAG, offsetof(struct opts, dashes), NULL, "", NULL, NULL, true},
     {0},
 };
 
@@ -149,6 +153,32 @@ static void a_list_has_a_limit(void **state)
     assert_int_equal(opts.names.len, OPT_LIST_MAX);
 }
 
+static void an_option_of_several_words_takes_them_all_each_time(void **state)
+{
+    (void)state;
+    PARSE(OPT_MIXED, "-P", "a", "1", "x", "--pair", "b", "-2", "--pair=c", "3", NULL);
+    assert_int_equal(operands, 1);
+    assert_string_equal(argv[0], "x");
+    static const char *const expected[] = {"a", "1", "b", "-2", "c", "3"};
+    assert_int_equal(opts.pairs.len, 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_string_equal(opts.pairs.items[i], expected[i]);
+    const char *cut[ARGS_MAX] = {"cmd", "-P", "a", NULL};
+    assert_true(parse(OPT_MIXED, &opts, &why, cut) < 0);
+    assert_non_null(strstr(why.what, "--pair needs A B after it"));
+}
+
+static void a_command_can_ask_whether_two_dashes_were_given(void **state)
+{
+    (void)state;
+    PARSE(OPT_MIXED, "a", "--", "-n", NULL);
+    assert_int_equal(operands, 2);
+    assert_true(opts.dashes);
+    const char *without[ARGS_MAX] = {"cmd", "a", NULL};
+    assert_int_equal(parse(OPT_MIXED, &opts, &why, without), 1);
+    assert_false(opts.dashes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +190,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_meant_is_refused_with_its_name),
         cmocka_unit_test(a_near_miss_is_suggested_and_nonsense_is_not),
         cmocka_unit_test(a_list_has_a_limit),
+        cmocka_unit_test(an_option_of_several_words_takes_them_all_each_time),
+        cmocka_unit_test(a_command_can_ask_whether_two_dashes_were_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

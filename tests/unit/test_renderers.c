@@ -182,6 +182,36 @@ static void an_unknown_renderer_is_not_found(void **state)
     assert_null(renderer_find("telex"));
 }
 
+static void what_is_for_some_readers_is_shown_to_them_only(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *renderer;
+        bool machine, people, terminal;
+    } rows[] = {{"text", false, true, true},
+                {"markdown", false, true, false},
+                {"json", true, false, false}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value root = value_map(&arena);
+    value_put_machine(&root, "m", value_text("for-machines"));
+    value_put_for(&root, SHOW_PEOPLE, "p", NULL, value_text("for-people"));
+    struct value *list = value_put_for(&root, SHOW_TERMINAL, "t", NULL, value_list(&arena));
+    value_append(list, value_text("for-terminals"));
+    struct report report = {.schema = "whyslow.test/1", .root = &root};
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct capture capture;
+        capture_begin(&capture);
+        struct render_opts opts = {0};
+        assert_int_equal(render(renderer_find(rows[i].renderer), &report, &opts, capture.out, NULL),
+                         0);
+        const char *text = capture_text(&capture);
+        assert_true((strstr(text, "for-machines") != NULL) == rows[i].machine);
+        assert_true((strstr(text, "for-people") != NULL) == rows[i].people);
+        assert_true((strstr(text, "for-terminals") != NULL) == rows[i].terminal);
+        capture_end(&capture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +223,7 @@ int main(void)
         cmocka_unit_test(markdown_cannot_be_broken_by_a_name),
         cmocka_unit_test(a_full_disk_is_an_error_not_an_empty_report),
         cmocka_unit_test(an_unknown_renderer_is_not_found),
+        cmocka_unit_test(what_is_for_some_readers_is_shown_to_them_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

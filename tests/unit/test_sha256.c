@@ -41,11 +41,27 @@ static void the_way_the_text_is_cut_does_not_matter(void **state)
         check(text, 1, piece, whole);
 }
 
+static void machines_with_and_without_instructions_for_it_agree(void **state)
+{
+    (void)state;
+    uint8_t blocks[64 * 37];
+    for (size_t i = 0; i < sizeof(blocks); i++)
+        blocks[i] = (uint8_t)(i * i + i / 7);
+    struct sha256 hash;
+    sha256_init(&hash);
+    uint32_t state_words[8];
+    memcpy(state_words, hash.state, sizeof(state_words));
+    sha256_add(&hash, blocks, sizeof(blocks));
+    sha256_blocks_plain(state_words, blocks, 37);
+    assert_memory_equal(hash.state, state_words, sizeof(state_words));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
         cmocka_unit_test(the_way_the_text_is_cut_does_not_matter),
+        cmocka_unit_test(machines_with_and_without_instructions_for_it_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
