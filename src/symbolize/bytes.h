@@ -18,8 +18,9 @@ struct cursor {
 static inline struct cursor cursor_at(struct str bytes, uint64_t offset)
 {
     const uint8_t *data = (const uint8_t *)bytes.data;
-    if (offset > bytes.len)
-        return (struct cursor){NULL, NULL, true};
+    static const uint8_t nothing[1];
+    if (!data || offset > bytes.len)
+        return (struct cursor){nothing, nothing, true};
     return (struct cursor){data + offset, data + bytes.len, false};
 }
 

@@ -63,7 +63,8 @@ static void unfold(const char *text, size_t len, void *opaque)
     struct unfolding *unfolding = opaque;
     if (len > sizeof(unfolding->text) - unfolding->len)
         longjmp(unfolding->enough, 1);
-    memcpy(unfolding->text + unfolding->len, text, len);
+    if (len > 0) /* an empty text may have no address */
+        memcpy(unfolding->text + unfolding->len, text, len);
     unfolding->len += len;
 }
 

@@ -72,8 +72,8 @@ static void dwarf_close(void *state)
     if (!dwarf)
         return;
     for (size_t i = 0; i < dwarf->splits.len; i++) {
-        dwarf_file_deinit(dwarf->splits.data[i]);
-        free(dwarf->splits.data[i]);
+        dwarf_file_deinit(dwarf->splits.data[i].file);
+        free(dwarf->splits.data[i].file);
     }
     VEC_FREE(&dwarf->splits);
     dwarf_file_deinit(&dwarf->alternate);

@@ -162,9 +162,15 @@ struct dwarf_unit {
     struct dwarf_lines *lines; /* of the file, by stmt_list */
 };
 
+/* What a file owns on the heap, by index. */
 struct dwarf_lines_slot {
-    uint64_t offset;
     struct dwarf_lines *lines;
+};
+struct dwarf_abbrevs_slot {
+    struct dwarf_abbrevs *abbrevs;
+};
+struct dwarf_split_slot {
+    struct dwarf_file *file;
 };
 
 struct dwarf_file {
@@ -175,9 +181,9 @@ struct dwarf_file {
     bool sections_read;
     VEC(struct dwarf_unit) units; /* by offset; does not grow once it is filled */
     struct map_u64 abbrevs;       /* offset → index + 1 */
-    VEC(struct dwarf_abbrevs *) abbrev_tables;
+    VEC(struct dwarf_abbrevs_slot) abbrev_tables;
     struct map_u64 lines; /* offset → index + 1 */
-    VEC(struct dwarf_lines *) line_tables;
+    VEC(struct dwarf_lines_slot) line_tables;
     bool split; /* sections are named ".debug_….dwo" */
 };
 
@@ -188,7 +194,7 @@ struct dwarf {
     struct dwarf_file main;
     struct dwarf_file alternate; /* shared entries that dwz moved out */
     bool alternate_sought;
-    VEC(struct dwarf_file *) splits;
+    VEC(struct dwarf_split_slot) splits;
     struct dwarf_file *package; /* one of them */
     bool package_sought;
     struct range_map units; /* address → unit of `main` */

@@ -120,7 +120,7 @@ struct dwarf_abbrevs *dwarf_abbrevs_get(struct dwarf_unit *unit)
         return NULL;
     if (*known == 0) {
         struct dwarf_abbrevs *abbrevs = calloc(1, sizeof(*abbrevs));
-        if (!abbrevs || VEC_PUSH(&file->abbrev_tables, abbrevs) < 0) {
+        if (!abbrevs || VEC_PUSH(&file->abbrev_tables, (struct dwarf_abbrevs_slot){abbrevs}) < 0) {
             free(abbrevs);
             return NULL;
         }
@@ -131,7 +131,7 @@ struct dwarf_abbrevs *dwarf_abbrevs_get(struct dwarf_unit *unit)
         } else if (!abbrevs->in_order)
             qsort(abbrevs->rows.data, abbrevs->rows.len, sizeof(struct dwarf_abbrev), abbrev_order);
     }
-    struct dwarf_abbrevs *abbrevs = file->abbrev_tables.data[*known - 1];
+    struct dwarf_abbrevs *abbrevs = file->abbrev_tables.data[*known - 1].abbrevs;
     if (abbrevs->rows.len == 0)
         return NULL;
     unit->abbrevs = abbrevs;

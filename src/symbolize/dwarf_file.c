@@ -128,10 +128,10 @@ void dwarf_file_deinit(struct dwarf_file *file)
     }
     VEC_FREE(&file->units);
     for (size_t i = 0; i < file->abbrev_tables.len; i++)
-        dwarf_abbrevs_free(file->abbrev_tables.data[i]);
+        dwarf_abbrevs_free(file->abbrev_tables.data[i].abbrevs);
     VEC_FREE(&file->abbrev_tables);
     for (size_t i = 0; i < file->line_tables.len; i++)
-        dwarf_lines_free(file->line_tables.data[i]);
+        dwarf_lines_free(file->line_tables.data[i].lines);
     VEC_FREE(&file->line_tables);
     map_u64_deinit(&file->abbrevs);
     map_u64_deinit(&file->lines);

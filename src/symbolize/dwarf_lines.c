@@ -350,13 +350,13 @@ struct dwarf_lines *dwarf_unit_lines(struct dwarf_unit *unit, bool rows)
         return NULL;
     if (*known == 0) {
         struct dwarf_lines *lines = calloc(1, sizeof(*lines));
-        if (!lines || VEC_PUSH(&file->line_tables, lines) < 0) {
+        if (!lines || VEC_PUSH(&file->line_tables, (struct dwarf_lines_slot){lines}) < 0) {
             free(lines);
             return NULL;
         }
         *known = file->line_tables.len;
     }
-    struct dwarf_lines *lines = file->line_tables.data[*known - 1];
+    struct dwarf_lines *lines = file->line_tables.data[*known - 1].lines;
     if (lines->rows_read || (!rows && lines->files.len > 0))
         return lines;
     struct line_header header = {0};
@@ -404,19 +404,14 @@ struct str dwarf_lines_path(struct dwarf_unit *unit, struct dwarf_lines *lines, 
     struct arena *arena = &unit->file->dwarf->symbols->arena;
     struct str home = unit->skeleton ? unit->skeleton->folder : unit->folder;
     struct str folder = found->folder;
-    if (found->name.data[0] == '/')
+    if (folder.len > 0 && folder.data[0] == '/')
+        home.len = 0; /* the folder says it all */
+    if (found->name.data[0] == '/' || (home.len == 0 && folder.len == 0))
         found->path = found->name;
-    else if (folder.len > 0 && folder.data[0] == '/')
-        found->path = str_from(
-            arena_printf(arena, "%.*s/%.*s", STR_FMT(folder), STR_FMT(found->name)));
-    else if (home.len > 0 && folder.len > 0)
-        found->path = str_from(arena_printf(arena, "%.*s/%.*s/%.*s", STR_FMT(home), STR_FMT(folder),
-                                            STR_FMT(found->name)));
-    else if (home.len > 0 || folder.len > 0)
-        found->path = str_from(arena_printf(
-            arena, "%.*s/%.*s", STR_FMT(home.len > 0 ? home : folder), STR_FMT(found->name)));
     else
-        found->path = found->name;
+        found->path = str_from(arena_printf(arena, "%.*s%s%.*s%s%.*s", STR_FMT(home),
+                                            home.len > 0 ? "/" : "", STR_FMT(folder),
+                                            folder.len > 0 ? "/" : "", STR_FMT(found->name)));
     return found->path;
 }
 

@@ -38,7 +38,7 @@ static int file_open(struct dwarf *dwarf, const char *path, struct dwarf_file **
     if (r == 0)
         r = dwarf_file_units(file);
     if (r == 0)
-        r = VEC_PUSH(&dwarf->splits, file);
+        r = VEC_PUSH(&dwarf->splits, (struct dwarf_split_slot){file});
     if (r < 0) {
         dwarf_file_deinit(file);
         free(file);

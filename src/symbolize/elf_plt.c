@@ -92,6 +92,11 @@ static int relocations_read(struct plt *plt, const char *section, bool numbered)
     return 0;
 }
 
+static struct str name_at(const struct plt *plt, uint64_t index)
+{
+    return plt->names.data && index < plt->names.len ? plt->names.data[index] : (struct str){"", 0};
+}
+
 static int32_t i32_at(const uint8_t *bytes)
 {
     uint32_t value = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
@@ -107,13 +112,13 @@ static struct str stub_x86(const struct plt *plt, const uint8_t *bytes, size_t l
             uint64_t slot = vaddr + i + 6 + (uint64_t)(int64_t)i32_at(bytes + i + 2);
             uint64_t *name = map_u64_find(&plt->slots, slot);
             if (name)
-                return plt->names.data[*name - 1];
+                return name_at(plt, *name - 1);
         }
     for (size_t i = 0; i + 5 <= len; i++)
         if (bytes[i] == 0x68) {
             uint32_t number = (uint32_t)i32_at(bytes + i + 1);
-            if (number < plt->by_number.len && plt->by_number.data[number] != UINT32_MAX)
-                return plt->names.data[plt->by_number.data[number]];
+            if (number < plt->by_number.len && plt->by_number.data)
+                return name_at(plt, plt->by_number.data[number]);
         }
     return (struct str){"", 0};
 }
@@ -133,7 +138,7 @@ static struct str stub_arm(const struct plt *plt, const uint8_t *bytes, size_t l
                         ((uint64_t)(ldr >> 10 & 0xfff) << 3);
         uint64_t *name = map_u64_find(&plt->slots, slot);
         if (name)
-            return plt->names.data[*name - 1];
+            return name_at(plt, *name - 1);
     }
     return (struct str){"", 0};
 }

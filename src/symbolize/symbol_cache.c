@@ -216,7 +216,7 @@ static void cache_trim(const char *folder, uint64_t room)
         if (VEC_PUSH(&entries, entry) < 0)
             break;
     }
-    if (sum > cache_bytes_max) {
+    if (sum > cache_bytes_max && entries.data) {
         qsort(entries.data, entries.len, sizeof(struct cache_entry), entry_order);
         for (size_t i = 0; i < entries.len && sum > cache_bytes_max; i++) {
             if (unlinkat(dirfd(dir), entries.data[i].name, 0) == 0)
