@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOP_SHOWN = 5, NAME_COLUMNS = 60 };
+enum { TOP_SHOWN = 5, NAME_COLUMNS = 60, SAMPLES_EXPECTED = 20 };
 
 struct record_cmd_opts {
     uint32_t rate_hz;
@@ -116,6 +116,14 @@ static int top_show(const struct cmd_call *call, struct arena *arena, struct rec
     return 0;
 }
 
+/* Enough CPU time for so many samples that none at all means that something is wrong. */
+static bool is_worth_samples(const struct cmd_call *call, const struct honesty *honesty)
+{
+    const struct record_cmd_opts *opts = call->opts;
+    return honesty->rusage_ns.known &&
+           honesty->rusage_ns.value / 1000000000.0 * opts->rate_hz > SAMPLES_EXPECTED;
+}
+
 static int show(const struct cmd_call *call, const struct record_run_result *result,
                 struct why *why)
 {
@@ -130,7 +138,12 @@ static int show(const struct cmd_call *call, const struct record_run_result *res
         fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(&arena, &honesty));
         if (result->kernel_na[0])
             fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
-        if (result->samples == 0)
+        if (result->samples == 0 && is_worth_samples(call, &honesty))
+            r = why_set(why, WHY_FAILED, ENODATA,
+                        "are its threads shorter than a sample? raise -F, or record with -a",
+                        "no sample, although %.0f ms of CPU time were used; '%s' is empty",
+                        (double)honesty.rusage_ns.value / 1e6, result->path);
+        else if (result->samples == 0)
             fputs("whyslow: no sample: too little CPU time was used for one at this rate; raise "
                   "it with -F\n",
                   err);

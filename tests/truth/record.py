@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import pty
-import re
 import resource
 import select
 import shutil
@@ -102,6 +101,15 @@ def wait_for(condition, what):
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.02)
+
+
+def committed(path):
+    """Samples that are safe in a recording that is still being made."""
+    if not os.path.exists(path):
+        return False
+    done = subprocess.run([whyslow, "query", "--json", path, "SELECT count(*) AS n FROM total"],
+                          capture_output=True, check=False)
+    return done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0
 
 
 def as_nobody(*args, **more):
@@ -226,11 +234,13 @@ def case_many():
 
 
 def case_attach():
-    target = subprocess.Popen([follow, "growing", "8000"])
+    target = subprocess.Popen([follow, "growing", "600000"])
     try:
         run(whyslow, "record", "-p", str(target.pid), "-d", "2")
+        assert target.poll() is None
     finally:
-        assert target.wait() == 0
+        target.kill()
+        target.wait()
     r = Recording()
     tids = {r.threads[t][1] for t, s, _, _ in r.totals if "burn_in_thread" in r.names(s)}
     # 64 threads are made in the first half second; a busy machine may not run all of them.
@@ -333,8 +343,7 @@ def case_interrupt():
     burner = subprocess.Popen([known, "burn-ms=60000"])
     recorder = subprocess.Popen([whyslow, "record", "-p", str(burner.pid), "-o", "i.whyslow"],
                                 env=environment, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: os.path.exists("i.whyslow"), "the recording")
-    time.sleep(1)
+    wait_for(lambda: committed("i.whyslow"), "a sample")
     recorder.send_signal(signal.SIGINT)
     _, stderr = recorder.communicate(timeout=PATIENCE_S)
     print(stderr)
@@ -349,23 +358,18 @@ def case_killed():
     recorder = subprocess.Popen(
         [whyslow, "record", "-o", "k.whyslow", "--", known, "burn-ms=4000", "log=log", "exit=5"],
         env=environment, stderr=subprocess.DEVNULL)
-    def committed():
-        done = subprocess.run([whyslow, "query", "--json", "k.whyslow",
-                               "SELECT count(*) AS n FROM total"], capture_output=True, check=False)
-        return done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0
-    wait_for(lambda: os.path.exists("k.whyslow") and committed(), "a commit")
+    wait_for(lambda: committed("k.whyslow"), "a commit")
     recorder.kill()
     recorder.wait()
     wait_for(lambda: os.path.exists("log") and os.path.getsize("log") > 0, "the target's end")
-    assert committed()
+    assert committed("k.whyslow")
 
 
 def case_terminated():
     """SIGTERM for whyslow is meant for the target, whose end is passed on."""
     recorder = subprocess.Popen([whyslow, "record", "-o", "t.whyslow", "--", known, "burn-ms=60000"],
                                 env=environment, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: os.path.exists("t.whyslow"), "the recording")
-    time.sleep(1)
+    wait_for(lambda: committed("t.whyslow"), "a sample")
     recorder.terminate()
     _, stderr = recorder.communicate(timeout=PATIENCE_S)
     print(stderr)
