@@ -37,6 +37,7 @@ struct record {
     struct pollfd *fds;  /* the rings, then the target */
     size_t fd_count;
     struct progress progress;
+    void (*old_xfsz)(int);
     uint64_t start_ns;
     bool collecting; /* false: stopped or failed, the target runs on */
     int failed;      /* the first failure of ours; it must not end the target */
@@ -85,7 +86,11 @@ static int target_start(struct record *record, struct why *why)
         .foreground = true,
         .hold = true,
     };
-    return spawn_start(&spawn, &record->spawn, why);
+    /* The target is given what we were given. */
+    signal(SIGXFSZ, record->old_xfsz);
+    int r = spawn_start(&spawn, &record->spawn, why);
+    signal(SIGXFSZ, SIG_IGN);
+    return r;
 }
 
 static int collector_start(struct record *record, struct why *why)
@@ -257,8 +262,6 @@ static int record_steps(struct record *record, struct why *why)
     int r = fingerprint_put(record, why);
     if (r == 0)
         r = target_start(record, why);
-    /* A full disk is an error we can name; the target keeps what it was given. */
-    void (*old)(int) = signal(SIGXFSZ, SIG_IGN);
     if (r == 0)
         r = collector_start(record, why);
     if (r == 0 && record->spawn)
@@ -268,8 +271,6 @@ static int record_steps(struct record *record, struct why *why)
         r = pump(record, why);
     if (r == 0)
         r = finish(record, why);
-    if (old != SIG_ERR)
-        signal(SIGXFSZ, old);
     return r;
 }
 
@@ -284,11 +285,14 @@ static int shell_status(const struct record *record)
 int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
                      struct why *why)
 {
-    struct record record = {.opts = opts, .pidfd = -1};
+    /* A file that may not grow is an error we can name, at every write of ours. */
+    struct record record = {.opts = opts, .pidfd = -1, .old_xfsz = signal(SIGXFSZ, SIG_IGN)};
     struct record_run_result result = {0};
     int r = output_create(opts, &record.writer, result.path, why);
-    if (r < 0)
+    if (r < 0) {
+        signal(SIGXFSZ, record.old_xfsz);
         return r;
+    }
     if (opts->cpu.scope != CPU_SPAWNED)
         progress_begin(&record.progress, opts->progress, "recording", 0);
     r = record_steps(&record, why);
@@ -310,6 +314,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     fd_close(&record.pidfd);
     free(record.fds);
     recording_writer_close(record.writer);
+    signal(SIGXFSZ, record.old_xfsz);
     if (r < 0 && counts.samples == 0)
         output_remove(result.path);
     if (r == 0)
