@@ -115,7 +115,7 @@ static int start(struct collector *c, struct why *why)
         return r;
     c->registers_mask = perf_registers_mask();
     c->slice_bytes = CPU_SLICE_BYTES_MIN;
-    c->ns_per_cycle = 1;
+    cpu_cycles_begin(c);
     r = stacks_make(c, why);
     if (r == 0)
         r = cpu_events_open(c, why);

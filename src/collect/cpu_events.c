@@ -548,6 +548,7 @@ void cpu_turn(struct collector *c, uint64_t now_ns)
         return;
     c->turn_ns = now_ns + NS_PER_SEC;
     c->turn_samples = c->turn_truncated = 0;
+    cpu_cycles_look(c);
     if (c->set_count > 1)
         set_use(c, (c->active + 1 + random_next(c) % (c->set_count - 1)) % c->set_count);
 }

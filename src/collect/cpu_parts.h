@@ -3,6 +3,7 @@
  * cpu.c         the collector's life
  * cpu_events.c  opening events and rings, taking turns between periods, larger slices
  * cpu_records.c what the records in the rings mean
+ * cpu_cycles.c  cycles as time
  * cpu_account.c CPU time by the kernel's books, and what a sample costs */
 #pragma once
 
@@ -61,7 +62,8 @@ struct collector {
     bool processes_started;
     bool stopped;
 
-    double ns_per_cycle; /* PERF_CYCLES: from calibration */
+    double ns_per_cycle; /* PERF_CYCLES: as last seen */
+    uint64_t cycles_seen, cycles_running_ns;
     uint64_t own_start_ns;
     uint64_t own_ns;
     uint64_t start_ns;
@@ -87,6 +89,10 @@ void cpu_turn(struct collector *c, uint64_t now_ns);
 void cpu_source_forget(struct collector *c, int tid);
 /* The sample is a second one of the same moment. */
 bool cpu_is_doubled(struct collector *c, uint64_t id, int tid);
+
+/* cpu_cycles.c */
+void cpu_cycles_begin(struct collector *c);
+void cpu_cycles_look(struct collector *c); /* once a second */
 
 /* cpu_account.c */
 void cpu_account_begin(struct collector *c);

@@ -89,6 +89,7 @@ struct perf_event_attr perf_attr_sampling(const struct perf_plan *plan, uint64_t
     attr.freq = plan->clock == PERF_CYCLES;
     attr.sample_period = period; /* or sample_freq: they share their place */
     attr.precise_ip = plan->precise & 3;
+    attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING; /* cpu_cycles.c reads them */
     attr.exclude_kernel = !plan->kernel;
     attr.inherit = !plan->system;
     attr.exclude_idle = plan->system;

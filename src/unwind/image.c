@@ -2,9 +2,9 @@
 #include "unwind/image.h"
 
 #include "unwind/cfi.h"
-#include "unwind/elf_file.h"
 #include "unwind/rows_file.h"
 #include "unwind/stubs.h"
+#include "unwind/unwind_elf.h"
 
 #include "base/fd.h"
 
@@ -16,7 +16,7 @@
 enum { EH_FRAME, DEBUG_FRAME, OTHER_DEBUG_FRAME, SECTIONS };
 
 struct loader {
-    const struct elf_file *file;
+    const struct unwind_elf *file;
     struct unwind_image *image;
     uint64_t base; /* the first executable vaddr */
     struct cfi_range code[UNWIND_SEGMENTS_MAX];
@@ -80,7 +80,7 @@ static int too_large(struct why *why, const char *what)
 
 static int read_segments(struct loader *loader, struct why *why)
 {
-    const struct elf_file *file = loader->file;
+    const struct unwind_elf *file = loader->file;
     struct unwind_image *image = loader->image;
     image->segments = calloc(UNWIND_SEGMENTS_MAX, sizeof(*image->segments));
     if (!image->segments)
@@ -122,11 +122,11 @@ static int read_segments(struct loader *loader, struct why *why)
     return 0;
 }
 
-static uint64_t got_address(const struct elf_file *file)
+static uint64_t got_address(const struct unwind_elf *file)
 {
-    const Elf64_Shdr *got = elf_file_section(file, ".got.plt");
+    const Elf64_Shdr *got = unwind_elf_section(file, ".got.plt");
     if (!got)
-        got = elf_file_section(file, ".got");
+        got = unwind_elf_section(file, ".got");
     return got ? got->sh_addr : 0;
 }
 
@@ -134,13 +134,13 @@ static uint64_t got_address(const struct elf_file *file)
  * .eh_frame starts; it ends at its zero entry. */
 static int read_eh_frame_by_header(struct loader *loader, struct why *why)
 {
-    const struct elf_file *file = loader->file;
+    const struct unwind_elf *file = loader->file;
     for (size_t i = 0; i < file->phdrs_count; i++) {
         const Elf64_Phdr *phdr = &file->phdrs[i];
         struct elf_bytes header;
         if (phdr->p_type != PT_GNU_EH_FRAME || phdr->p_filesz < 8)
             continue;
-        int r = elf_file_read(file, phdr->p_offset, MIN(phdr->p_filesz, 32u), &header, why);
+        int r = unwind_elf_read(file, phdr->p_offset, MIN(phdr->p_filesz, 32u), &header, why);
         if (r < 0)
             return r;
         struct cfi_bytes bytes = {header.data + 4, header.data + header.len, false};
@@ -155,7 +155,7 @@ static int read_eh_frame_by_header(struct loader *loader, struct why *why)
                 continue;
             uint64_t skip = at - segment->vaddr;
             uint64_t len = MIN(segment->file_size - skip, (uint64_t)ELF_SECTION_MAX);
-            r = elf_file_read(file, segment->offset + skip, len, &loader->bytes[EH_FRAME], why);
+            r = unwind_elf_read(file, segment->offset + skip, len, &loader->bytes[EH_FRAME], why);
             if (r < 0)
                 return r;
             loader->sections[EH_FRAME] = (struct cfi_section){
@@ -166,10 +166,10 @@ static int read_eh_frame_by_header(struct loader *loader, struct why *why)
     return 0;
 }
 
-static int read_frame_section(struct loader *loader, const struct elf_file *file, unsigned number,
+static int read_frame_section(struct loader *loader, const struct unwind_elf *file, unsigned number,
                               const char *name, struct why *why)
 {
-    const Elf64_Shdr *section = elf_file_section(file, name);
+    const Elf64_Shdr *section = unwind_elf_section(file, name);
     if (!section || loader->bytes[number].data)
         return 0;
     loader->sections[number] = (struct cfi_section){.name = number == EH_FRAME ? ".eh_frame"
@@ -177,26 +177,26 @@ static int read_frame_section(struct loader *loader, const struct elf_file *file
                                                     .vaddr = section->sh_addr,
                                                     .got = got_address(file),
                                                     .eh = number == EH_FRAME};
-    return elf_file_section_read(file, section, &loader->bytes[number], why);
+    return unwind_elf_section_read(file, section, &loader->bytes[number], why);
 }
 
 /* Only a help: a debug file that is gone or damaged is as good as none. */
 static int read_debug_file(struct loader *loader, const char *path)
 {
-    struct elf_file debug;
+    struct unwind_elf debug;
     AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || elf_file_open(fd, NULL, 0, &debug, NULL) < 0)
+    if (fd < 0 || unwind_elf_open(fd, NULL, 0, &debug, NULL) < 0)
         return 0;
     uint8_t ours[ELF_BUILD_ID_MAX], theirs[ELF_BUILD_ID_MAX];
-    size_t len = elf_file_build_id(loader->file, ours);
+    size_t len = unwind_elf_build_id(loader->file, ours);
     bool same = debug.header.e_machine == loader->file->header.e_machine &&
-                elf_file_build_id(&debug, theirs) == len && memcmp(ours, theirs, len) == 0;
+                unwind_elf_build_id(&debug, theirs) == len && memcmp(ours, theirs, len) == 0;
     int r = 0;
     if (same)
         r = read_frame_section(loader, &debug, OTHER_DEBUG_FRAME, ".debug_frame", NULL);
     if (same && r == 0)
         r = read_frame_section(loader, &debug, OTHER_DEBUG_FRAME, ".zdebug_frame", NULL);
-    elf_file_close(&debug);
+    unwind_elf_close(&debug);
     return r == -ENOMEM ? r : 0;
 }
 
@@ -284,7 +284,7 @@ static int load_rows(struct loader *loader, const struct unwind_image_opts *opts
     return r;
 }
 
-static int image_load(const struct elf_file *file, const struct unwind_image_opts *opts,
+static int image_load(const struct unwind_elf *file, const struct unwind_image_opts *opts,
                       struct unwind_image **ret, struct why *why)
 {
     enum unwind_machine machine;
@@ -312,23 +312,23 @@ static int image_load(const struct elf_file *file, const struct unwind_image_opt
 int unwind_image_load(int fd, const struct unwind_image_opts *opts, struct unwind_image **ret,
                       struct why *why)
 {
-    struct elf_file file;
-    int r = elf_file_open(fd, NULL, 0, &file, why);
+    struct unwind_elf file;
+    int r = unwind_elf_open(fd, NULL, 0, &file, why);
     if (r < 0)
         return r;
     r = image_load(&file, opts, ret, why);
-    elf_file_close(&file);
+    unwind_elf_close(&file);
     return r;
 }
 
 int unwind_image_load_memory(const void *bytes, size_t len, struct unwind_image **ret,
                              struct why *why)
 {
-    struct elf_file file;
-    int r = elf_file_open(-1, bytes, len, &file, why);
+    struct unwind_elf file;
+    int r = unwind_elf_open(-1, bytes, len, &file, why);
     if (r < 0)
         return r;
     r = image_load(&file, NULL, ret, why);
-    elf_file_close(&file);
+    unwind_elf_close(&file);
     return r;
 }

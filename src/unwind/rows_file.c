@@ -52,30 +52,30 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return checksum((const uint8_t *)&value, sizeof(value), hash);
 }
 
-static uint64_t mix_tables(uint64_t hash, const struct elf_file *file)
+static uint64_t mix_tables(uint64_t hash, const struct unwind_elf *file)
 {
     static const char *const names[] = {".eh_frame", ".debug_frame", ".zdebug_frame"};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        const Elf64_Shdr *section = elf_file_section(file, names[i]);
+        const Elf64_Shdr *section = unwind_elf_section(file, names[i]);
         hash = mix(hash, section ? section->sh_size : 0);
         hash = mix(hash, section ? section->sh_addr : 0);
     }
     return checksum((const uint8_t *)file->phdrs, file->phdrs_count * sizeof(*file->phdrs), hash);
 }
 
-bool rows_key_make(const struct elf_file *file, const char *debug_path, struct rows_key *ret)
+bool rows_key_make(const struct unwind_elf *file, const char *debug_path, struct rows_key *ret)
 {
     struct rows_key key = {0};
-    key.len = elf_file_build_id(file, key.build_id);
+    key.len = unwind_elf_build_id(file, key.build_id);
     if (key.len == 0)
         return false;
     key.tables = mix_tables(1, file);
     if (debug_path) {
-        struct elf_file debug;
+        struct unwind_elf debug;
         AUTO(fd_close) int fd = open(debug_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd >= 0 && elf_file_open(fd, NULL, 0, &debug, NULL) == 0) {
+        if (fd >= 0 && unwind_elf_open(fd, NULL, 0, &debug, NULL) == 0) {
             key.tables = mix_tables(mix(key.tables, debug.size), &debug);
-            elf_file_close(&debug);
+            unwind_elf_close(&debug);
         }
     }
     *ret = key;

@@ -1,9 +1,9 @@
 /* Rows kept on disk by build-id, so that an image is read once a machine. */
 #pragma once
 
-#include "unwind/elf_file.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
+#include "unwind/unwind_elf.h"
 
 /* Names what the rows were made from. */
 struct rows_key {
@@ -13,7 +13,7 @@ struct rows_key {
 };
 
 /* False if the file has no build-id. */
-bool rows_key_make(const struct elf_file *file, const char *debug_path, struct rows_key *ret);
+bool rows_key_make(const struct unwind_elf *file, const char *debug_path, struct rows_key *ret);
 
 /* False if there is none, or it is damaged, of another version, or for something else: then
  * the rows are built and saved again. */

@@ -10,7 +10,7 @@ enum {
 };
 
 struct search {
-    const struct elf_file *file;
+    const struct unwind_elf *file;
     const struct unwind_image *image;
     const struct rows_builder *builder;
     cfi_functions found;
@@ -57,8 +57,8 @@ static int search_range(struct search *search, uint32_t start, uint32_t end, str
             continue;
         search->budget -= to - from;
         struct elf_bytes code;
-        int r = elf_file_read(search->file, segment->offset + (from - segment->vaddr), to - from,
-                              &code, why);
+        int r = unwind_elf_read(search->file, segment->offset + (from - segment->vaddr), to - from,
+                                &code, why);
         if (r < 0)
             return r;
         r = add_matches(search, code.data, code.len, (uint32_t)(from - base));
@@ -81,7 +81,7 @@ static int find_restorers(struct search *search, const cfi_functions *functions,
     if (end_of_code == 0)
         return 0;
     /* Go describes its restorer as if it were a plain function. */
-    if (search->file->bytes || elf_file_section(search->file, ".note.go.buildid"))
+    if (search->file->bytes || unwind_elf_section(search->file, ".note.go.buildid"))
         return search_range(search, 0, end, why);
     for (size_t i = 0; i <= functions->len; i++) {
         uint32_t next = i < functions->len ? functions->data[i].start : end;
@@ -100,7 +100,7 @@ static int find_call_stubs(struct search *search, cfi_functions *ret)
 {
     static const char *const names[] = {".plt", ".plt.sec", ".plt.got", ".iplt"};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        const Elf64_Shdr *section = elf_file_section(search->file, names[i]);
+        const Elf64_Shdr *section = unwind_elf_section(search->file, names[i]);
         if (!section)
             continue;
         for (size_t j = 0; j < search->image->segments_count; j++) {
@@ -124,7 +124,7 @@ static int find_call_stubs(struct search *search, cfi_functions *ret)
     return 0;
 }
 
-int stubs_find(const struct elf_file *file, const struct unwind_image *image,
+int stubs_find(const struct unwind_elf *file, const struct unwind_image *image,
                const struct rows_builder *builder, cfi_functions *functions, struct why *why)
 {
     struct search search = {.file = file, .image = image, .builder = builder, .budget = SEARCH_MAX};

@@ -16,7 +16,7 @@ done
 }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-sources=$(find "$root/src/unwind" -name '*.c' ! -name elf_inflate.c)
+sources=$(find "$root/src/unwind" -name '*.c' ! -name unwind_elf_inflate.c)
 # The same warnings as at home; signed return addresses as distributions build them.
 for level in -O2 -O0; do
     # shellcheck disable=SC2086 # a list of files without blanks

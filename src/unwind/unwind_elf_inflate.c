@@ -1,12 +1,12 @@
 /* Compressed sections. Apart from the reader, so that it builds without the libraries. */
-#include "unwind/elf_file.h"
+#include "unwind/unwind_elf.h"
 
 #include <errno.h>
 #include <zlib.h>
 #include <zstd.h>
 
-int elf_inflate(uint32_t type, const uint8_t *data, size_t len, uint8_t *ret, size_t size,
-                struct why *why)
+int unwind_elf_inflate(uint32_t type, const uint8_t *data, size_t len, uint8_t *ret, size_t size,
+                       struct why *why)
 {
     bool ok = false;
     if (type == ELFCOMPRESS_ZLIB) {

@@ -1,5 +1,5 @@
 /* ELF headers and sections, every offset checked against the file's size. */
-#include "unwind/elf_file.h"
+#include "unwind/unwind_elf.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@ static int damaged(struct why *why, const char *what, uint64_t offset)
 }
 
 /* All or nothing. */
-static int read_at(const struct elf_file *file, uint64_t offset, void *data, size_t size,
+static int read_at(const struct unwind_elf *file, uint64_t offset, void *data, size_t size,
                    struct why *why)
 {
     if (offset > file->size || size > file->size - offset)
@@ -37,8 +37,8 @@ static int read_at(const struct elf_file *file, uint64_t offset, void *data, siz
     return 0;
 }
 
-int elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size,
-                  struct elf_bytes *ret, struct why *why)
+int unwind_elf_read(const struct unwind_elf *file, uint64_t offset, uint64_t size,
+                    struct elf_bytes *ret, struct why *why)
 {
     if (offset > file->size || size > file->size - offset)
         return damaged(why, "bytes beyond the end", offset);
@@ -63,20 +63,20 @@ void elf_bytes_free(struct elf_bytes *bytes)
 }
 
 /* Section headers are a help, not a must: a file without them, or with damaged ones, runs. */
-static int read_sections(struct elf_file *file)
+static int read_sections(struct unwind_elf *file)
 {
     const Elf64_Ehdr *header = &file->header;
     struct elf_bytes table = {0}, names = {0};
     size_t count = header->e_shnum;
     if (count == 0 || header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shstrndx >= count)
         return 0;
-    int r = elf_file_read(file, header->e_shoff, count * sizeof(Elf64_Shdr), &table, NULL);
+    int r = unwind_elf_read(file, header->e_shoff, count * sizeof(Elf64_Shdr), &table, NULL);
     if (r < 0 || !table.data)
         return r == -EBADMSG ? 0 : r;
     Elf64_Shdr *shdrs = (Elf64_Shdr *)(void *)table.data;
     const Elf64_Shdr *strings = &shdrs[header->e_shstrndx];
     if (strings->sh_type == SHT_STRTAB)
-        r = elf_file_read(file, strings->sh_offset, strings->sh_size, &names, NULL);
+        r = unwind_elf_read(file, strings->sh_offset, strings->sh_size, &names, NULL);
     if (r < 0 || !names.data) {
         elf_bytes_free(&table);
         return r == -EBADMSG ? 0 : r;
@@ -88,7 +88,7 @@ static int read_sections(struct elf_file *file)
     return 0;
 }
 
-static int read_headers(struct elf_file *file, struct why *why)
+static int read_headers(struct unwind_elf *file, struct why *why)
 {
     Elf64_Ehdr *header = &file->header;
     int r = read_at(file, 0, header, sizeof(*header), why);
@@ -115,9 +115,9 @@ static int read_headers(struct elf_file *file, struct why *why)
                         : 0;
 }
 
-int elf_file_open(int fd, const void *bytes, size_t len, struct elf_file *ret, struct why *why)
+int unwind_elf_open(int fd, const void *bytes, size_t len, struct unwind_elf *ret, struct why *why)
 {
-    struct elf_file file = {.fd = fd, .bytes = bytes, .size = len};
+    struct unwind_elf file = {.fd = fd, .bytes = bytes, .size = len};
     if (!bytes) {
         struct stat st;
         if (fstat(fd, &st) < 0)
@@ -128,22 +128,22 @@ int elf_file_open(int fd, const void *bytes, size_t len, struct elf_file *ret, s
     }
     int r = read_headers(&file, why);
     if (r < 0) {
-        elf_file_close(&file);
+        unwind_elf_close(&file);
         return r;
     }
     *ret = file;
     return 0;
 }
 
-void elf_file_close(struct elf_file *file)
+void unwind_elf_close(struct unwind_elf *file)
 {
     free(file->phdrs);
     free(file->shdrs);
     free(file->names);
-    *file = (struct elf_file){.fd = -1};
+    *file = (struct unwind_elf){.fd = -1};
 }
 
-const Elf64_Shdr *elf_file_section(const struct elf_file *file, const char *name)
+const Elf64_Shdr *unwind_elf_section(const struct unwind_elf *file, const char *name)
 {
     for (size_t i = 1; i < file->shdrs_count; i++) {
         const Elf64_Shdr *section = &file->shdrs[i];
@@ -164,18 +164,19 @@ static int unpack(struct elf_bytes *packed, size_t header, uint32_t type, uint64
     struct elf_bytes plain = {malloc(size + 1), size};
     if (!plain.data)
         return why_nomem(why);
-    int r = elf_inflate(type, packed->data + header, packed->len - header, plain.data, size, why);
+    int r = unwind_elf_inflate(type, packed->data + header, packed->len - header, plain.data, size,
+                               why);
     elf_bytes_free(r < 0 ? &plain : packed);
     if (r == 0)
         *packed = plain;
     return r;
 }
 
-int elf_file_section_read(const struct elf_file *file, const Elf64_Shdr *section,
-                          struct elf_bytes *ret, struct why *why)
+int unwind_elf_section_read(const struct unwind_elf *file, const Elf64_Shdr *section,
+                            struct elf_bytes *ret, struct why *why)
 {
     struct elf_bytes bytes = {0};
-    int r = elf_file_read(file, section->sh_offset, section->sh_size, &bytes, why);
+    int r = unwind_elf_read(file, section->sh_offset, section->sh_size, &bytes, why);
     if (r < 0)
         return r;
     const char *name = section->sh_name < file->names_len ? file->names + section->sh_name : "";
@@ -224,14 +225,14 @@ static size_t note_build_id(const uint8_t *data, size_t len, uint8_t ret[ELF_BUI
     return 0;
 }
 
-size_t elf_file_build_id(const struct elf_file *file, uint8_t ret[ELF_BUILD_ID_MAX])
+size_t unwind_elf_build_id(const struct unwind_elf *file, uint8_t ret[ELF_BUILD_ID_MAX])
 {
     enum { NOTES_MAX = 64 << 10 };
     for (size_t i = 0; i < file->phdrs_count; i++) {
         const Elf64_Phdr *phdr = &file->phdrs[i];
         struct elf_bytes notes = {0};
         if (phdr->p_type != PT_NOTE || phdr->p_filesz > NOTES_MAX ||
-            elf_file_read(file, phdr->p_offset, phdr->p_filesz, &notes, NULL) < 0)
+            unwind_elf_read(file, phdr->p_offset, phdr->p_filesz, &notes, NULL) < 0)
             continue;
         size_t len = note_build_id(notes.data, notes.len, ret);
         elf_bytes_free(&notes);
