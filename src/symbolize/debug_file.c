@@ -197,7 +197,8 @@ int debug_file_alternate(struct symbols *symbols, struct elf_file *file, struct 
 
 static const char *package_hint(const char *path)
 {
-    return strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/lib", 4) == 0
+    return strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/lib", 4) == 0 ||
+                   strncmp(path, "/bin/", 5) == 0 || strncmp(path, "/sbin/", 6) == 0
                ? "install its -dbgsym package, or allow debuginfod"
                : "build it with -g and do not strip it";
 }

@@ -28,8 +28,9 @@ struct symbols_opts {
 
 /* From an open file (kept open by us as a duplicate): the file may be gone from its path by
  * now. `info` names it; info->kind chooses the reader. For IMAGE_KERNEL the fd is -1
- * (addresses are those of /proc/kallsyms), for IMAGE_VDSO `fd` is -1 too (read from our own
- * memory), for IMAGE_JIT it is the perf map, or -1 to look for it at info->path. */
+ * (addresses are those of /proc/kallsyms; an fd is a file of its form), for IMAGE_VDSO `fd` is -1
+ * too (read from our own memory), for IMAGE_JIT it is the perf map, or -1 to look for it at
+ * info->path. */
 MUST_USE int symbols_open(int fd, const struct image_info *info, const struct symbols_opts *opts,
                           struct symbols **ret, struct why *why);
 void symbols_close(struct symbols *symbols); /* NULL is fine */

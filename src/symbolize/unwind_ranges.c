@@ -17,9 +17,16 @@ enum {
     RANGES_MAX = 1 << 24,
 };
 
+struct unwind_range {
+    uint64_t start;
+    uint64_t entry; /* where its entry in .eh_frame stands */
+};
+
 struct unwind_ranges {
-    uint64_t *starts; /* ascending */
+    struct unwind_range *ranges; /* by start */
     size_t count;
+    struct str frames; /* .eh_frame */
+    uint64_t frames_address;
     struct map_u64 shown; /* start → index of its symbol_function, plus one */
 };
 
@@ -33,17 +40,20 @@ static unsigned pointer_size(uint8_t encoding)
 
 static int start_order(const void *a, const void *b)
 {
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return left < right ? -1 : left > right;
+    const struct unwind_range *left = a, *right = b;
+    return left->start < right->start ? -1 : left->start > right->start;
 }
 
 /* -ENOENT when there is no table to read, -EBADMSG when it is cut short. */
 static int ranges_read(struct symbols *symbols, struct unwind_ranges *ranges)
 {
-    GElf_Shdr header;
+    GElf_Shdr header, frames;
     const char *problem = NULL;
-    if (!elf_file_section(&symbols->elf, ".eh_frame_hdr", &header))
+    if (!elf_file_section(&symbols->elf, ".eh_frame_hdr", &header) ||
+        !elf_file_section(&symbols->elf, ".eh_frame", &frames))
         return -ENOENT;
+    ranges->frames = elf_file_bytes(&symbols->elf, ".eh_frame", &problem);
+    ranges->frames_address = frames.sh_addr;
     struct str bytes = elf_file_bytes(&symbols->elf, ".eh_frame_hdr", &problem);
     struct cursor cursor = cursor_at(bytes, 0);
     uint8_t version = cursor_u8(&cursor), pointer = cursor_u8(&cursor);
@@ -55,16 +65,16 @@ static int ranges_read(struct symbols *symbols, struct unwind_ranges *ranges)
     uint32_t count = cursor_u32(&cursor);
     if (cursor.bad || count > RANGES_MAX || count > cursor_left(&cursor) / 8)
         return -EBADMSG;
-    ranges->starts = malloc(((size_t)count + 1) * sizeof(*ranges->starts));
-    if (!ranges->starts)
+    ranges->ranges = malloc(((size_t)count + 1) * sizeof(*ranges->ranges));
+    if (!ranges->ranges)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t start = header.sh_addr + (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
-        cursor_u32(&cursor); /* the entry itself */
+        uint64_t entry = header.sh_addr + (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
         if (elf_file_executes(&symbols->elf, start))
-            ranges->starts[ranges->count++] = start;
+            ranges->ranges[ranges->count++] = (struct unwind_range){start, entry};
     }
-    qsort(ranges->starts, ranges->count, sizeof(*ranges->starts), start_order);
+    qsort(ranges->ranges, ranges->count, sizeof(*ranges->ranges), start_order);
     return ranges->count > 0 ? 0 : -ENOENT;
 }
 
@@ -73,7 +83,7 @@ static void ranges_close(void *state)
     struct unwind_ranges *ranges = state;
     if (!ranges)
         return;
-    free(ranges->starts);
+    free(ranges->ranges);
     map_u64_deinit(&ranges->shown);
     free(ranges);
 }
@@ -96,9 +106,30 @@ static int ranges_open(struct symbols *symbols, void **ret_state, struct why *wh
     return r == -ENOMEM ? why_nomem(why) : 0;
 }
 
-static uint32_t function_at(struct symbols *symbols, struct unwind_ranges *ranges, size_t index)
+/* From the entry: length, CIE, start, size. How wide the last two are stands in the CIE; what
+ * the table says of the start tells it as well. 0 when the entry says otherwise. */
+static uint64_t range_size(const struct unwind_ranges *ranges, const struct unwind_range *range)
 {
-    uint64_t start = ranges->starts[index];
+    struct cursor cursor = cursor_at(ranges->frames, range->entry - ranges->frames_address);
+    uint32_t length = cursor_u32(&cursor);
+    cursor_u32(&cursor);
+    uint64_t here = range->entry + 8;
+    struct cursor wide = cursor;
+    uint64_t start = (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
+    uint64_t size = cursor_u32(&cursor);
+    if (length < 16 || length == UINT32_MAX || cursor.bad)
+        return 0;
+    if (here + start == range->start || start == range->start)
+        return size;
+    start = cursor_u64(&wide);
+    size = cursor_u64(&wide);
+    bool same = here + start == range->start || start == range->start;
+    return same && !wide.bad ? size : 0;
+}
+
+static uint32_t function_at(struct symbols *symbols, struct unwind_ranges *ranges, uint64_t start,
+                            uint64_t size_bytes)
+{
     bool fresh;
     uint64_t *known = map_u64_at(&ranges->shown, start, &fresh);
     if (!known)
@@ -111,7 +142,7 @@ static uint32_t function_at(struct symbols *symbols, struct unwind_ranges *range
     struct symbol_function function = {
         .name = str_from(name),
         .start = start,
-        .size_bytes = index + 1 < ranges->count ? ranges->starts[index + 1] - start : 0,
+        .size_bytes = size_bytes,
     };
     uint32_t added = symbols_function_add(symbols, &function);
     *known = (uint64_t)added + 1;
@@ -125,14 +156,19 @@ static size_t ranges_at(struct symbols *symbols, void *state, uint64_t vaddr,
     size_t low = 0, high = ranges->count; /* the first start beyond the address */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (ranges->starts[middle] <= vaddr)
+        if (ranges->ranges[middle].start <= vaddr)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || max == 0 || !elf_file_executes(&symbols->elf, vaddr))
+    if (low == 0 || max == 0)
         return 0;
-    ret[0] = (struct symbol_hit){.function = function_at(symbols, ranges, low - 1)};
+    const struct unwind_range *range = &ranges->ranges[low - 1];
+    uint64_t size_bytes = range_size(ranges, range);
+    if (vaddr - range->start >= size_bytes)
+        return 0; /* between functions */
+    ret[0] = (struct symbol_hit){
+        .function = function_at(symbols, ranges, range->start, size_bytes)};
     return ret[0].function != UINT32_MAX;
 }
 

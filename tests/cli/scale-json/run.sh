@@ -22,4 +22,4 @@ whyslow scale --json --svg plot.svg -r 3 --units 1,2 'head -c {n} /dev/zero' >re
 check few
 whyslow scale --json --svg plot.svg -r 3 --threads 1,2,3 'head -c {n} /dev/zero' >result
 check threads
-whyslow scale -r 3 --units 1,2,3,4 --shell sh 'echo {n} | cat' | grep -c '●'
+whyslow scale -r 3 --units 1,2,3,4 --shell sh 'echo {n} | cat' | grep -q '●' && echo drawn
