@@ -153,7 +153,7 @@ def check(truth, text):
 class Dump:
     """What whyslow says of addresses."""
 
-    def __init__(self, dump, image, addresses, *options, env=None):
+    def __init__(self, dump, image, addresses, *options, env=None, made_up=False):
         text = "".join(f"{a:x}\n" for a in addresses)
         ran = subprocess.run([dump, *options, str(image)], input=text, capture_output=True,
                              text=True, errors="replace", check=False,
@@ -172,6 +172,9 @@ class Dump:
                 self.error = line
             elif line:
                 name, linkage, place, declared, extent = line.split("\t")
+                # From the unwind table, with the image's own name: others have nothing there.
+                if re.search(r"\+0x[0-9a-f]+$", name) and not made_up:
+                    continue
                 file, _, number = place.rpartition(":")
                 levels.append(Level(name, file, int(number)))
                 self.linkage[name] = linkage
@@ -343,6 +346,28 @@ def group_gcc(dump, folder):
     symbol = int([l for l in sh("nm", folder / "o2").split("\n") if l.endswith(" outer")][0].split()[0], 16)
     check(found.at[address][-1].name == "outer" and found.start["outer"] == symbol,
           f"cold part: {found.at[address]} {found.start}")
+
+
+def group_stripped(dump, folder):
+    """Without any symbol functions are still told apart, by the unwind table, and end where they end."""
+    for name, flags in {"pie": [], "nopie": ["-no-pie"], "clang": None}.items():
+        compiler = ["gcc", *flags] if flags is not None else ["clang-14"]
+        image = build(folder, name, C, *compiler, "-O2", "-g")
+        bare_image = folder / f"{name}.bare"
+        sh("strip", "-s", image, "-o", bare_image)
+        mnemonics, _ = instructions(image)
+        spans = [(int(l.split()[0], 16), int(l.split()[1], 16)) for l in sh("nm", "-S", image).split("\n")
+                 if len(l.split()) == 4 and l.split()[2] in "tT" and l.split()[3] not in ("_init", "_fini")]
+        check(len(spans) >= 4, f"{spans}")
+        found = Dump(dump, bare_image, list(mnemonics), made_up=True)
+        for start, size in spans:
+            inside = [a for a in mnemonics if start <= a < start + size]
+            names = {found.at[a][0].name if found.at[a] else "" for a in inside}
+            check(names == {f"{name}.bare+{start:#x}"}, f"{name}: {start:#x} is {names}")
+        between = [a for a in mnemonics if IDLE.match(mnemonics[a]) and "nop" in mnemonics[a]
+                   and not any(b <= a < b + n for b, n in spans)
+                   and any(b + n == a for b, n in spans)]
+        check(between and not any(found.at[a] for a in between), f"{name}: padding is named")
 
 
 def group_cxx(dump, folder):
