@@ -353,7 +353,8 @@ def foreign_reader(args, work):
     expect(ask("SELECT sum(samples) FROM chunk") == "20000", "chunks")
     expect(ask("SELECT name, kind, unit FROM series ORDER BY id") == "cpu|sum|ns\nrss|level|bytes",
            "series")
-    expect(ask("SELECT t.text FROM location l JOIN text t ON t.id = l.function ORDER BY depth")
+    expect(ask("SELECT t.text FROM location l JOIN function f ON f.id = l.function"
+               " JOIN text t ON t.id = f.name ORDER BY depth")
            == "step<int;2>\ndecode", "location")
     expect(ask("SELECT value FROM meta WHERE key = 'finished'") == "1", "finished")
     walk = ask("WITH RECURSIVE w(id, depth) AS (SELECT max(id), 1 FROM stack UNION ALL SELECT"
