@@ -11,6 +11,8 @@
 #include <sched.h>
 #include <string.h>
 
+extern const struct command cmd_report;
+
 struct compare_opts {
     struct ab_cli ab;
     double margin_percent;
@@ -52,19 +54,14 @@ struct compare {
 static int refuse_mixture(const struct compare *compare, struct why *why)
 {
     const struct ab_source *a = &compare->sources[0], *b = &compare->sources[1];
-    if (a->kind == AB_RECORDING && b->kind == AB_RECORDING)
-        /* The place for differences function by function, once profiles are compared. */
-        return why_set(
-            why, WHY_USAGE, ENOTSUP, "compare what they cost: whyslow compare 'CMD A' 'CMD B'",
-            "'%s' and '%s' are recordings; this version does not compare those", a->text, b->text);
     const struct ab_source *odd = a->kind == AB_COMMAND ? b : a;
     const struct ab_source *other = odd == a ? b : a;
     static const char *const kinds[] = {"a command", "a stored result", "a recording"};
-    return why_set(why, WHY_USAGE, EINVAL,
-                   "give two commands, or two stored results; 'whyslow gate' judges a command "
-                   "against a stored result",
-                   "'%s' is %s and '%s' is %s", odd->text, kinds[odd->kind], other->text,
-                   kinds[other->kind]);
+    return why_set(
+        why, WHY_USAGE, EINVAL,
+        "give two commands, two stored results or two recordings; 'whyslow gate' judges a command "
+        "against a stored result",
+        "'%s' is %s and '%s' is %s", odd->text, kinds[odd->kind], other->text, kinds[other->kind]);
 }
 
 /* What was mistyped is found here, before time is spent. */
@@ -86,10 +83,28 @@ static int define(struct compare *compare, struct why *why)
     }
     if (r < 0)
         return r;
-    if (compare->sources[0].kind != compare->sources[1].kind ||
-        compare->sources[0].kind == AB_RECORDING)
-        return refuse_mixture(compare, why);
-    return 0;
+    return compare->sources[0].kind != compare->sources[1].kind ? refuse_mixture(compare, why) : 0;
+}
+
+/* Two recordings: function by function, which is what report --diff does. */
+static int recordings(const struct compare *compare, struct why *why)
+{
+    const struct output_opts *output = &compare->opts->output;
+    char report[] = "report", diff[] = "--diff", json[] = "--json", markdown[] = "--markdown";
+    char *form = output->json ? json : output->markdown ? markdown : NULL;
+    char *argv[] = {report, compare->call->argv[0], diff, compare->call->argv[1], form, NULL};
+    struct cmd_call call = *compare->call;
+    void *opts = arena_alloc(compare->arena, cmd_report.options_size);
+    if (!opts)
+        return why_nomem(why);
+    memset(opts, 0, cmd_report.options_size);
+    int words = form ? 5 : 4;
+    call.argc = opt_parse(cmd_report.options, cmd_report.stop, words, argv, opts, why);
+    if (call.argc < 0)
+        return call.argc;
+    call.argv = argv;
+    call.opts = opts;
+    return cmd_report.run(&call, why);
 }
 
 static void duet_check(struct compare *compare)
@@ -155,7 +170,7 @@ static int load(struct compare *compare, struct why *why)
     return 0;
 }
 
-static int report(struct compare *compare, struct why *why)
+static int answer(struct compare *compare, struct why *why)
 {
     struct compare_facts *facts = &compare->facts;
     int r = ab_answer_make(compare->arena, &compare->question, facts->results[0], facts->results[1],
@@ -177,6 +192,8 @@ static int compare_steps(struct compare *compare, struct why *why)
     int r = define(compare, why);
     if (r < 0)
         return r;
+    if (compare->sources[0].kind == AB_RECORDING)
+        return recordings(compare, why);
     r = compare->sources[0].kind == AB_STORED ? load(compare, why) : measure(compare, why);
     if (r < 0)
         return r;
@@ -184,7 +201,7 @@ static int compare_steps(struct compare *compare, struct why *why)
         ab_failure_print(&compare->ab, compare->call->err);
         return EXIT_REGRESSION;
     }
-    r = report(compare, why);
+    r = answer(compare, why);
     if (r < 0)
         return r;
     return compare->ab.end == AB_INTERRUPTED ? 128 + compare->ab.signal : EXIT_DONE;
@@ -215,6 +232,7 @@ static const struct cmd_example compare_examples[] = {
     {"whyslow compare --metric peak_rss --margin 5% ./old ./new", "does it need more memory?"},
     {"whyslow compare --shell sh 'zcat a.gz | ./old' 'zcat a.gz | ./new'", "pipelines"},
     {"whyslow compare monday.json friday.json", "two results of 'whyslow bench --export-json'"},
+    {"whyslow compare old.whyslow new.whyslow", "two recordings, function by function"},
     {NULL, NULL},
 };
 

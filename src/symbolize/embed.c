@@ -23,6 +23,7 @@ size_t embed_choose(struct embed_function *functions, size_t count, uint64_t who
     double covered = 0;
     size_t chosen = 0;
     while (chosen < MIN(count, max) && functions[chosen].weight > 0 &&
+           (double)functions[chosen].weight >= EMBED_SHARE_MIN * (double)whole &&
            covered < 0.95 * (double)whole)
         covered += (double)functions[chosen++].weight;
     return chosen;

@@ -1,5 +1,8 @@
 /* The symbolizer for the kernel and its modules: /proc/kallsyms, or a file like it. */
+#include "base/fd.h"
+#include "base/sha256.h"
 #include "symbolize/internal.h"
+#include "symbolize/symbol_cache.h"
 #include "symbolize/symbol_table.h"
 
 #include <errno.h>
@@ -7,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KALLSYMS_BYTES_MAX = 1 << 28 };
+enum { KALLSYMS_BYTES_MAX = 1 << 28, KERNEL_FACTS_BYTES_MAX = 1 << 20 };
 /* No kernel function is longer; behind the last of a module there is nothing. */
 static const uint64_t function_bytes_max = 1 << 20;
 
@@ -60,29 +63,72 @@ static int text_add(struct symbols *symbols, struct symbol_table *table, struct 
     return 0;
 }
 
-static int kallsyms_open(struct symbols *symbols, void **ret_state, struct why *why)
+/* Addresses are drawn at boot, and change with the modules that are loaded: these two name a list
+ * of symbols as a build-id names a file. Empty when the kernel does not tell. */
+static const char *kernel_key(struct arena *arena)
 {
+    struct str boot, modules;
+    if (file_read(arena, "/proc/sys/kernel/random/boot_id", KERNEL_FACTS_BYTES_MAX, &boot, NULL) <
+            0 ||
+        file_read(arena, "/proc/modules", KERNEL_FACTS_BYTES_MAX, &modules, NULL) < 0)
+        return "";
+    struct sha256 hash;
+    char *text = arena_alloc(arena, SHA256_TEXT_BYTES);
+    sha256_init(&hash);
+    sha256_add(&hash, boot.data, boot.len);
+    /* The third column, how often a module is in use, changes all the time. */
+    while (modules.len > 0) {
+        struct str line = str_cut(&modules, '\n');
+        struct str name = str_word(&line), size = str_word(&line);
+        const char *address = line.len > 0 ? memrchr(line.data, ' ', line.len) : NULL;
+        sha256_add(&hash, name.data, name.len);
+        sha256_add(&hash, size.data, size.len);
+        if (address)
+            sha256_add(&hash, address, (size_t)(line.data + line.len - address));
+    }
+    if (!text)
+        return "";
+    sha256_finish(&hash, text);
+    return text;
+}
+
+/* From the cache, else read and kept there. */
+static int kallsyms_fill(struct symbols *symbols, struct symbol_table *table)
+{
+    bool own = symbols->fd < 0;
+    if (own) {
+        symbols->build_id = kernel_key(&symbols->arena);
+        int r = symbol_cache_load(symbols, table);
+        if (r != -ENOENT)
+            return r;
+        symbols->fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+    }
     char *text = NULL;
     size_t len = 0;
-    if (symbols->fd < 0)
-        symbols->fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
     int r = symbols->fd < 0 ? -errno
                             : symbols_read_all(symbols->fd, KALLSYMS_BYTES_MAX, &text, &len);
     if (r == -ENOMEM)
-        return why_nomem(why);
+        return r;
     if (r < 0) {
         symbols_note(symbols, "the kernel's symbols cannot be read: %s; run as root", strerror(-r));
         return 0;
     }
-    struct symbol_table *table = calloc(1, sizeof(*table));
-    if (table) {
-        table->limit = function_bytes_max;
-        r = text_add(symbols, table, (struct str){text, len});
-        if (r == 0)
-            r = symbol_table_finish(table, NULL, 0);
-    }
+    r = text_add(symbols, table, (struct str){text, len});
+    if (r == 0)
+        r = symbol_table_finish(table, NULL, 0);
     free(text);
-    if (!table || r < 0) {
+    if (r == 0 && own)
+        symbol_cache_store(symbols, table);
+    return r;
+}
+
+static int kallsyms_open(struct symbols *symbols, void **ret_state, struct why *why)
+{
+    struct symbol_table *table = calloc(1, sizeof(*table));
+    if (!table)
+        return why_nomem(why);
+    table->limit = function_bytes_max;
+    if (kallsyms_fill(symbols, table) < 0) {
         symbol_table_close(table);
         return why_nomem(why);
     }

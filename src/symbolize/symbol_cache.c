@@ -59,7 +59,8 @@ static uint64_t cache_origin(const struct symbols *symbols)
 static bool cache_path(const struct symbols *symbols, const char *suffix, char *path)
 {
     size_t len = strlen(symbols->build_id);
-    if (!symbols->cache_dir || symbols->kind != IMAGE_FILE || len < 8 ||
+    bool kept = symbols->kind == IMAGE_FILE || symbols->kind == IMAGE_KERNEL;
+    if (!symbols->cache_dir || !kept || len < 8 ||
         strspn(symbols->build_id, "0123456789abcdef") != len)
         return false;
     int n = snprintf(path, PATH_MAX, "%s/symbols/%s%s", symbols->cache_dir, symbols->build_id,

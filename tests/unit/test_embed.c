@@ -304,7 +304,8 @@ static void the_hottest_are_chosen_until_95_percent(void **state)
     assert_int_equal(functions[0].start, 0x20);
     assert_int_equal(functions[2].start, 0x10);
     assert_int_equal(embed_choose(functions, 5, 100, 2), 2);
-    assert_int_equal(embed_choose(functions, 5, 1000, 50), 4); /* none without weight */
+    assert_int_equal(embed_choose(functions, 5, 1000, 50), 3); /* 1 of 1000 is too little */
+    assert_int_equal(embed_choose(functions, 5, 200, 50), 4);  /* none without weight */
     assert_int_equal(embed_choose(functions, 0, 100, 50), 0);
     assert_int_equal(embed_choose(NULL, 0, 0, 50), 0);
 }

@@ -20,7 +20,6 @@ try true true --warmup 5000
 try missing.json b.json
 try a.json true
 try true a.json
-try "$SRC/tests/captures/schema-1.whyslow" "$SRC/tests/captures/schema-1.whyslow"
 try "$SRC/tests/captures/schema-1.whyslow" true
 try a.json b.json --duet
 echo '{"schema": "whyslow.doctor/1"}' > doctor.json
