@@ -27,8 +27,13 @@ int stacks_open(const struct stacks_opts *opts, struct sink *sink, struct stacks
     st->last_frames = calloc(PATH_MAX_FRAMES, sizeof(*st->last_frames));
     st->last_stacks = calloc(PATH_MAX_FRAMES, sizeof(*st->last_stacks));
     st->path = calloc(PATH_MAX_FRAMES, sizeof(*st->path));
+    st->walk_frames = calloc(UNWIND_FRAMES_MAX, sizeof(*st->walk_frames));
+    st->walk_ids = calloc(UNWIND_FRAMES_MAX, sizeof(*st->walk_ids));
     bool fresh;
-    int r = st->frames && st->last_frames && st->last_stacks && st->path ? 0 : -ENOMEM;
+    int r = st->frames && st->last_frames && st->last_stacks && st->path && st->walk_frames &&
+                    st->walk_ids
+                ? 0
+                : -ENOMEM;
     if (r == 0)
         r = image_add(st, STR("kernel"), IMAGE_KERNEL, STR("[kernel]"), &st->kernel, &fresh);
     if (r < 0) {
@@ -50,6 +55,8 @@ void stacks_close(struct stacks *st)
     free(st->last_frames);
     free(st->last_stacks);
     free(st->path);
+    free(st->walk_frames);
+    free(st->walk_ids);
     VEC_FREE(&st->hits);
     arena_deinit(&st->arena);
     free(st);
@@ -146,6 +153,30 @@ static int user_frame(struct stacks *st, uint32_t process, const struct unwind_f
     return image_frame(st, image, FRAME_USER, address, ret);
 }
 
+/* Frames of a walk to ids, root first; those that are as they were cost a comparison. */
+static int user_frames(struct stacks *st, uint32_t process, size_t count, size_t *len)
+{
+    size_t known = st->walk_process == process ? st->walk_len : 0, same = 0;
+    st->walk_len = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct unwind_frame *frame = &st->frames[count - 1 - i];
+        struct unwind_frame *last = &st->walk_frames[i];
+        if (same == i && i < known && last->pc == frame->pc && last->vaddr == frame->vaddr &&
+            last->tag == frame->tag) {
+            same++;
+        } else {
+            int r = user_frame(st, process, frame, &st->walk_ids[i]);
+            if (r < 0)
+                return r;
+            *last = *frame;
+        }
+        st->path[(*len)++] = st->walk_ids[i];
+    }
+    st->walk_len = count;
+    st->walk_process = process;
+    return 0;
+}
+
 /* A chain the kernel walked: addresses become frames as the walk would have made them. */
 static int chain_frames(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
                         struct unwind_result *ret)
@@ -193,9 +224,7 @@ static int user_part(struct stacks *st, uint32_t process, const struct stacks_sa
     bool ends_unmapped = result.count > 0 && st->frames[result.count - 1].tag == 0;
     if (result.end != UNWIND_ROOT && !(ends_unmapped && result.end == UNWIND_NO_MAPPING))
         r = unknown_frame(st, result.end, &st->path[(*len)++]);
-    for (size_t i = result.count; i-- > 0 && r == 0;)
-        r = user_frame(st, process, &st->frames[i], &st->path[(*len)++]);
-    return r;
+    return r < 0 ? r : user_frames(st, process, result.count, len);
 }
 
 static int kernel_part(struct stacks *st, const struct stacks_sample *sample, size_t *len)

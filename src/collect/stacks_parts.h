@@ -113,6 +113,11 @@ struct stacks {
     /* The last stack from its root: most of the next one is the same. */
     uint32_t *last_frames, *last_stacks;
     size_t last_len;
+    /* The last walk from its root, and the ids of its frames: the same for the same reason. */
+    struct unwind_frame *walk_frames;
+    uint32_t *walk_ids;
+    size_t walk_len;
+    uint32_t walk_process;
     uint32_t *path;     /* frames of the sample at hand, root first */
     VEC(uint32_t) hits; /* samples whose innermost frame it is, by frame id */
     uint64_t refused;   /* announcements and mappings beyond our bounds */
