@@ -2,6 +2,8 @@
  * refer to them, in two passes, since .debug_frame may name a CIE that comes later. */
 #include "unwind/cfi.h"
 
+#include "unwind/leb.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,17 +30,9 @@ uint64_t cfi_fixed(struct cfi_bytes *bytes, unsigned size)
 
 static uint64_t leb(struct cfi_bytes *bytes, bool is_signed)
 {
-    uint64_t value = 0;
-    for (unsigned shift = 0; bytes->at < bytes->end && shift < 70; shift += 7) {
-        uint8_t byte = *bytes->at++;
-        if (shift < 64)
-            value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte & 0x80)
-            continue;
-        if (is_signed && (byte & 0x40) && shift + 7 < 64)
-            value |= ~UINT64_C(0) << (shift + 7);
+    uint64_t value;
+    if (unwind_leb(&bytes->at, bytes->end, is_signed, &value))
         return value;
-    }
     bytes->bad = true;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* A stack machine for the few expressions that compilers put into unwind tables
  * and that rows do not cover as plain rules. */
 #include "unwind/expression.h"
+#include "unwind/leb.h"
 
 #include <string.h>
 
@@ -76,17 +77,9 @@ static uint64_t fixed(struct machine *m, unsigned size, bool is_signed)
 
 static uint64_t leb(struct machine *m, bool is_signed)
 {
-    uint64_t value = 0;
-    for (unsigned shift = 0; m->at < m->end && shift < 70; shift += 7) {
-        uint8_t byte = *m->at++;
-        if (shift < 64)
-            value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte & 0x80)
-            continue;
-        if (is_signed && (byte & 0x40) && shift + 7 < 64)
-            value |= ~UINT64_C(0) << (shift + 7);
+    uint64_t value;
+    if (unwind_leb(&m->at, m->end, is_signed, &value))
         return value;
-    }
     fault(m, UNWIND_EXPRESSION);
     return 0;
 }
