@@ -3,7 +3,7 @@
 
     bench/cpu.py BUILD [--quick] [--rounds N]
 
-Programs: gcc's cc1 -O2 on a generated C file of 3,000 functions, a C++ program, a Go (else a Rust)
+Programs, each of some 15 s, so that what a recording costs once does not decide: gcc's cc1 -O2 on a generated C file of 3,000 functions, a C++ program, a Go (else a Rust)
 program. Of each: wall time plain, under whyslow and under perf, interleaved; whyslow's own CPU
 time; sizes; complete stacks; the time from the end of the target to the printed table against
 that of `perf script`. Run it on a quiet machine; perf (package linux-perf) is optional.
@@ -115,12 +115,12 @@ def programs(folder):
     if shutil.which("g++"):
         (folder / "work.cpp").write_text(CPP)
         subprocess.run(["g++", "-O2", "-g", "-o", folder / "work", folder / "work.cpp"], check=True)
-        yield "C++", [str(folder / "work"), "2" if args.quick else "100"]
+        yield "C++", [str(folder / "work"), "2" if args.quick else "700"]
     if shutil.which("go"):
         (folder / "work.go").write_text(GO)
         env = {**os.environ, "GOCACHE": str(folder / "gocache"), "GOFLAGS": "-mod=mod", "HOME": str(folder)}
         subprocess.run(["go", "build", "-o", folder / "work-go", folder / "work.go"], check=True, env=env)
-        yield "Go", [str(folder / "work-go"), "3" if args.quick else "100"]
+        yield "Go", [str(folder / "work-go"), "3" if args.quick else "600"]
 
 
 def timed(command, **more):
