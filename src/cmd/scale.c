@@ -193,10 +193,10 @@ static int run_step(struct plan *plan, size_t index, bool counted, struct why *w
 static int run_round(struct plan *plan, bool counted, struct progress *progress, uint64_t *done,
                      struct why *why)
 {
-    size_t order[SCALE_STEPS_MAX], count = plan->scale->count;
+    size_t order[SCALE_STEPS_MAX] = {0}, count = plan->scale->count;
     for (size_t i = 0; i < count; i++)
         order[i] = i;
-    for (size_t i = count - 1; i > 0; i--) {
+    for (size_t i = count; i-- > 1;) {
         size_t k = (size_t)random_below(&plan->random, i + 1);
         size_t swap = order[i];
         order[i] = order[k];

@@ -248,6 +248,9 @@ int scale_plot(const struct scale *scale, FILE *out, unsigned width, const char 
                struct why *why)
 {
     double x[SCALE_STEPS_MAX], y[SCALE_STEPS_MAX], curve_x[CURVE_POINTS], curve_y[CURVE_POINTS];
+    if (scale->count == 0)
+        return 0;
+    x[0] = scale->steps[0].units;
     for (size_t i = 0; i < scale->count; i++) {
         x[i] = scale->steps[i].units;
         y[i] = scale->steps[i].summary.median;

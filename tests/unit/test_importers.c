@@ -188,8 +188,10 @@ static void a_stack_too_deep_is_skipped_with_a_count(void **state)
     (void)state;
     enum { FRAMES = 20000 };
     char *line = malloc(2 * FRAMES + 16);
-    for (size_t i = 0; i < FRAMES; i++)
-        memcpy(line + 2 * i, "f;", 2);
+    for (size_t i = 0; i < FRAMES; i++) {
+        line[2 * i] = 'f';
+        line[2 * i + 1] = ';';
+    }
     memcpy(line + 2 * FRAMES - 1, " 1\na 2\n", 8);
     assert_int_equal(import("folded", str_from(line)), 0);
     assert_int_equal(skipped("too_deep_or_too_many"), 1);
