@@ -337,7 +337,7 @@ static int show_entries(const struct view *view, const char *name, const char *m
 static int show_name(const struct view *view, struct history *history, const char *name,
                      struct why *why)
 {
-    const char *machine = NULL;
+    const char *machine = "";
     size_t others = 0;
     int r = machine_choose(view, history, name, &machine, &others, why);
     struct history_entries entries = {0};

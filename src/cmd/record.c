@@ -90,8 +90,8 @@ static int scope_find(const struct cmd_call *call, struct record_run_opts *run, 
 static int top_show(const struct cmd_call *call, struct arena *arena, struct recording *recording,
                     struct why *why)
 {
-    struct profile profile;
-    struct hotspots hotspots;
+    struct profile profile = {0};
+    struct hotspots hotspots = {0};
     int r = profile_load(arena, recording, &(struct profile_opts){0}, &profile, why);
     if (r == 0)
         r = hotspots_build(arena, &profile, &hotspots);

@@ -277,7 +277,7 @@ static void hit_count(struct stacks *st, uint32_t frame)
 int stacks_sample(struct stacks *st, const struct stacks_sample *sample, struct stacks_found *ret)
 {
     struct stacks_found found = {.end = UNWIND_ROOT};
-    uint32_t process, thread;
+    uint32_t process = 0, thread = 0;
     st->clock++;
     int r = process_need(st, sample->time_ns, sample->pid, &process);
     if (r == 0)

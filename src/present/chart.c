@@ -180,7 +180,8 @@ static void text_x_axis(const struct canvas *canvas, const struct axis *x, unsig
         size_t at = (size_t)lround(share * (canvas->columns - 1));
         if (at < free_from || at + len >= sizeof(line))
             continue;
-        memcpy(line + at, label, len);
+        for (size_t k = 0; k < len; k++)
+            line[at + k] = label[k];
         end = at + len;
         free_from = end + 2;
     }

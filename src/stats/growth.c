@@ -240,7 +240,7 @@ int growth_fit(const struct growth_step *steps, size_t count, uint64_t seed,
     int r = steps_check(steps, count, GROWTH_STEPS_MIN);
     if (r < 0)
         return r;
-    double *scratch = malloc(runs_max(steps, count) * sizeof(*scratch));
+    double *scratch = calloc(runs_max(steps, count) + 1, sizeof(*scratch));
     if (!scratch)
         return -ENOMEM;
     double units[GROWTH_STEPS_MAX], costs[GROWTH_STEPS_MAX];
@@ -304,7 +304,7 @@ int scalability_fit(const struct growth_step *steps, size_t count, bool per_thre
     int r = steps_check(steps, count, 3); /* as many as unknowns */
     if (r < 0)
         return r;
-    double *scratch = malloc(runs_max(steps, count) * sizeof(*scratch));
+    double *scratch = calloc(runs_max(steps, count) + 1, sizeof(*scratch));
     if (!scratch)
         return -ENOMEM;
     double units[GROWTH_STEPS_MAX], costs[GROWTH_STEPS_MAX];
