@@ -66,14 +66,16 @@ static inline uint16_t perf_data_u16(const uint8_t *at)
 }
 static inline uint32_t perf_data_u32(const uint8_t *at)
 {
-    uint32_t value;
-    memcpy(&value, at, sizeof(value));
+    uint32_t value = 0;
+    if (at)
+        memcpy(&value, at, sizeof(value));
     return value;
 }
 static inline uint64_t perf_data_u64(const uint8_t *at)
 {
-    uint64_t value;
-    memcpy(&value, at, sizeof(value));
+    uint64_t value = 0;
+    if (at)
+        memcpy(&value, at, sizeof(value));
     return value;
 }
 

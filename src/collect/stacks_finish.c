@@ -134,7 +134,7 @@ static int image_embed(struct stacks *st, const struct named *named, const embed
 {
     embed_list mine = {0};
     int r = 0;
-    for (size_t i = 0; i < count && r == 0; i++)
+    for (size_t i = 0; i < MIN(count, chosen->len) && chosen->data && r == 0; i++)
         if (chosen->data[i].image == named->image)
             r = VEC_PUSH(&mine, chosen->data[i]);
     if (r == 0 && mine.len > 0) {

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -177,9 +178,9 @@ static bool candidate_find(const struct stacks *st, const struct stacks_mmap *mm
     if (name.len >= 4096 || memchr(name.data, '\0', name.len))
         return false;
     if (st->opts.live) {
-        snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", mmap->pid,
-                 (unsigned long long)mmap->address,
-                 (unsigned long long)(mmap->address + mmap->size_bytes));
+        uint64_t end = mmap->address + mmap->size_bytes;
+        snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, mmap->pid,
+                 mmap->address, end);
         c->through_process = true;
         if (candidate_try(c, path, mmap))
             return true;

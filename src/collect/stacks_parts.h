@@ -153,7 +153,7 @@ MUST_USE int image_add(struct stacks *st, struct str key, enum image_kind kind, 
 MUST_USE int image_load(struct stacks *st, uint32_t image);
 MUST_USE int image_tell(struct stacks *st, uint32_t image);
 /* An fd to read it from, opened anew if need be; -errno. Stays the image's. */
-int image_fd(struct stacks *st, uint32_t image);
+int image_fd(struct stacks *st, uint32_t index);
 /* Beyond the bound on open images it is closed again. */
 void image_fd_done(struct stacks *st, struct stack_image *image);
 MUST_USE int image_frame(struct stacks *st, uint32_t image, enum frame_kind kind, uint64_t address,

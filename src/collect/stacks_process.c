@@ -114,7 +114,7 @@ static int process_read(struct stacks *st, uint64_t time_ns, int pid, uint32_t *
 {
     struct proc_stat stat;
     int seen = proc_stat_read(pid, 0, &stat);
-    uint32_t process;
+    uint32_t process = 0;
     int r = process_new(st, pid, STACKS_NONE, time_ns, &process);
     if (r < 0)
         return r;
@@ -270,7 +270,7 @@ int process_end(struct stacks *st, uint32_t process, uint64_t time_ns)
 
 int stacks_fork(struct stacks *st, uint64_t time_ns, int parent_pid, int pid, int tid)
 {
-    uint32_t parent, process, thread;
+    uint32_t parent = 0, process = 0, thread = 0;
     int r = process_need(st, time_ns, parent_pid, &parent);
     if (r < 0)
         return r;
@@ -299,7 +299,7 @@ static int process_exec(struct stacks *st, uint64_t time_ns, uint32_t process, s
 {
     struct stack_process *old = &st->processes.data[process];
     int pid = old->pid;
-    uint32_t parent = old->parent, next;
+    uint32_t parent = old->parent, next = 0;
     /* A fork that only lived to exec is not worth a row of its own. */
     bool begun = old->id != 0;
     uint64_t start_ns = begun ? time_ns : old->start_ns;
@@ -385,7 +385,7 @@ int stacks_attach(struct stacks *st, int pid, uint64_t time_ns, struct why *why)
     int r = proc_stat_read(pid, 0, &stat);
     if (r < 0)
         return why_set(why, WHY_USAGE, -r, "'ps -e' lists the processes", "no process %d", pid);
-    uint32_t process;
+    uint32_t process = 0;
     r = process_need(st, time_ns, pid, &process);
     if (r == 0)
         r = threads_read(st, time_ns, process);
@@ -403,7 +403,7 @@ size_t stacks_live_tids(const struct stacks *st, int *tids, size_t max)
 
 int stacks_thread(struct stacks *st, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread)
 {
-    uint32_t process, thread;
+    uint32_t process = 0, thread = 0;
     int r = process_need(st, time_ns, pid, &process);
     if (r == 0)
         r = thread_need(st, time_ns, process, tid, &thread);
