@@ -25,7 +25,8 @@ int perf_data_attr_add(struct perf_data *data, const uint8_t *bytes, size_t len,
                        size_t ids_len)
 {
     struct perf_data_attr attr = {.index = (uint32_t)data->attrs.len};
-    memcpy(&attr.attr, bytes, MIN(len, sizeof(attr.attr)));
+    if (bytes && len > 0)
+        memcpy(&attr.attr, bytes, MIN(len, sizeof(attr.attr)));
     if (data->attrs.len >= PERF_DATA_ATTRS_MAX)
         return perf_data_damaged(data, "too many events");
     if (VEC_PUSH(&data->attrs, attr) < 0)
