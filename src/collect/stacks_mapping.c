@@ -152,7 +152,9 @@ int mapping_add(struct stacks *st, uint32_t process, const struct stacks_mmap *m
         return r;
     p = &st->processes.data[process];
     if (p->exe.len == 0 && st->images.data[image].kind == IMAGE_FILE)
-        p->exe = st->images.data[image].path;
+        r = process_program(st, process, st->images.data[image].path);
+    if (r < 0)
+        return r;
     return mapping_known(p, mmap, image) ? 0 : mapping_put(st, process, mmap, image);
 }
 

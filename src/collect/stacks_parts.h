@@ -128,6 +128,8 @@ uint32_t process_find(const struct stacks *st, int pid);
 /* Made from what /proc tells if it is not known. */
 MUST_USE int process_need(struct stacks *st, uint64_t time_ns, int pid, uint32_t *ret);
 /* Tells the sink about it, once. */
+/* Its program is known now; the sink may have heard of the process before. */
+MUST_USE int process_program(struct stacks *st, uint32_t process, struct str exe);
 MUST_USE int process_tell(struct stacks *st, uint32_t process);
 MUST_USE int process_end(struct stacks *st, uint32_t process, uint64_t time_ns);
 MUST_USE int thread_need(struct stacks *st, uint64_t time_ns, uint32_t process, int tid,

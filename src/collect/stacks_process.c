@@ -177,6 +177,21 @@ static void command_read(struct stacks *st, struct stack_process *p)
     p->command = str_from(arena_dup(&st->arena, text));
 }
 
+static struct str process_command(const struct stack_process *p)
+{
+    return p->command.len > 0 ? p->command : str_from(p->name);
+}
+
+int process_program(struct stacks *st, uint32_t process, struct str exe)
+{
+    struct stack_process *p = &st->processes.data[process];
+    p->exe = exe;
+    if (!p->id)
+        return 0;
+    command_read(st, p);
+    return sink_process_program(st->sink, p->id, exe, process_command(p));
+}
+
 int process_tell(struct stacks *st, uint32_t process)
 {
     struct stack_process *p = &st->processes.data[process];
@@ -188,7 +203,7 @@ int process_tell(struct stacks *st, uint32_t process)
         .parent = p->parent != STACKS_NONE ? st->processes.data[p->parent].id : 0,
         .start_ns = p->start_ns,
         .exe = p->exe,
-        .command = p->command.len > 0 ? p->command : str_from(p->name),
+        .command = process_command(p),
     };
     return sink_process(st->sink, &info, &p->id);
 }

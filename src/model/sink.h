@@ -114,6 +114,7 @@ struct sink;
 struct sink_ops {
     int (*text)(struct sink *sink, struct str text, uint32_t *ret_id);
     int (*process)(struct sink *sink, const struct process_info *info, uint32_t *ret_id);
+    int (*process_program)(struct sink *sink, uint32_t process, struct str exe, struct str command);
     int (*process_end)(struct sink *sink, uint32_t process, uint64_t end_ns, int wait_status);
     int (*thread)(struct sink *sink, const struct thread_info *info, uint32_t *ret_id);
     int (*thread_end)(struct sink *sink, uint32_t thread, uint64_t end_ns);
@@ -148,6 +149,12 @@ MUST_USE static inline int sink_process(struct sink *sink, const struct process_
                                         uint32_t *ret_id)
 {
     return sink->ops->process(sink, info, ret_id);
+}
+/* What it runs, learnt after it was told: a sample can fall inside exec(). */
+MUST_USE static inline int sink_process_program(struct sink *sink, uint32_t process, struct str exe,
+                                                struct str command)
+{
+    return sink->ops->process_program(sink, process, exe, command);
 }
 MUST_USE static inline int sink_process_end(struct sink *sink, uint32_t process, uint64_t end_ns,
                                             int wait_status)

@@ -50,6 +50,19 @@ static int memory_process(struct sink *sink, const struct process_info *info, ui
     return ADD(memory, processes, process, ret_id);
 }
 
+static int memory_process_program(struct sink *sink, uint32_t process, struct str exe,
+                                  struct str command)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (process == 0 || process > memory->processes.len)
+        return -EINVAL;
+    memory->processes.data[process - 1].info.exe = keep(memory, exe);
+    memory->processes.data[process - 1].info.command = keep(memory, command);
+    return 0;
+}
+
 static int memory_process_end(struct sink *sink, uint32_t process, uint64_t end_ns, int wait_status)
 {
     struct sink_memory *memory = of(sink);
@@ -290,6 +303,7 @@ static int memory_document(struct sink *sink, const char *name, struct str json)
 const struct sink_ops sink_memory_ops = {
     .text = memory_text,
     .process = memory_process,
+    .process_program = memory_process_program,
     .process_end = memory_process_end,
     .thread = memory_thread,
     .thread_end = memory_thread_end,

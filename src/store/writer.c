@@ -55,6 +55,19 @@ static int write_process(struct sink *sink, const struct process_info *info, uin
     return r;
 }
 
+static int write_process_program(struct sink *sink, uint32_t process, struct str exe,
+                                 struct str command)
+{
+    struct recording_writer *writer = of(sink);
+    if (writer->error)
+        return writer->error;
+    if (process == 0 || process > writer->processes)
+        return -EINVAL;
+    if (exe.len > INTERNED_TEXT_BYTES_MAX || command.len > INTERNED_TEXT_BYTES_MAX)
+        return -E2BIG;
+    return writer_put(writer, SQL_PROCESS_PROGRAM, "iss", (int64_t)process, exe, command);
+}
+
 static int write_process_end(struct sink *sink, uint32_t process, uint64_t end_ns, int wait_status)
 {
     struct recording_writer *writer = of(sink);
@@ -331,6 +344,7 @@ static int write_document(struct sink *sink, const char *name, struct str json)
 static const struct sink_ops writer_ops = {
     .text = write_text,
     .process = write_process,
+    .process_program = write_process_program,
     .process_end = write_process_end,
     .thread = write_thread,
     .thread_end = write_thread_end,

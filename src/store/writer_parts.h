@@ -20,6 +20,7 @@ enum writer_sql {
     SQL_META,
     SQL_TEXT,
     SQL_PROCESS,
+    SQL_PROCESS_PROGRAM,
     SQL_PROCESS_END,
     SQL_THREAD,
     SQL_THREAD_END,

@@ -13,6 +13,7 @@ static const char *const statements[SQL_COUNT] = {
     [SQL_META] = "INSERT OR REPLACE INTO meta VALUES(?1, ?2)",
     [SQL_TEXT] = "INSERT INTO text VALUES(?1, ?2)",
     [SQL_PROCESS] = "INSERT INTO process VALUES(?1, ?2, ?3, ?4, NULL, NULL, ?5, ?6)",
+    [SQL_PROCESS_PROGRAM] = "UPDATE process SET exe = ?2, command = ?3 WHERE id = ?1",
     [SQL_PROCESS_END] = "UPDATE process SET end_ns = ?2, wait_status = ?3 WHERE id = ?1",
     [SQL_THREAD] = "INSERT INTO thread VALUES(?1, ?2, ?3, ?4, NULL, ?5)",
     [SQL_THREAD_END] = "UPDATE thread SET end_ns = ?2 WHERE id = ?1",

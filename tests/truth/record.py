@@ -219,15 +219,19 @@ def case_many():
     print("lost", lost)
     between("threads", len(r.threads), 10001 - lost, 10001)
     assert len(r.processes) == 1 and {t[2] for t in r.threads.values()} == {"follow"}
-    run(whyslow, "record", "-o", "p.whyslow", "--", follow, "processes", "1000")
+    # So often that samples fall between fork and exec, and inside exec.
+    run(whyslow, "record", "-F", "9999", "-o", "p.whyslow", "--", follow, "processes", "1000")
     r = Recording("p.whyslow")
     lost = r.counters["loss.ring_full"]
     print("lost", lost)
-    kinds = collections.Counter(exe for _, exe, _ in r.processes.values())
-    between("forks", kinds[follow], 501 - lost, 501)
+    pids = collections.defaultdict(set)
+    for pid, exe, _ in r.processes.values():
+        pids[exe].add(pid)
     true = os.path.realpath("/bin/true")
-    between("execs", kinds[true], 500 - lost, 500)
-    assert set(kinds) <= {follow, true}, kinds
+    # What was sampled before its exec is two rows: a fork, and the program it became.
+    between("forks", len(pids[follow] - pids[true]), 501 - lost, 501)
+    between("execs", len(pids[true]), 500 - lost, 500)
+    assert set(pids) <= {follow, true}, set(pids)
     for thread, stack, _, _ in r.totals:
         other = follow if r.exe(thread) == true else true
         assert lost or other not in r.images_of(stack), "a stack of another program"

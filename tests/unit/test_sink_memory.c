@@ -104,6 +104,7 @@ static void ids_never_given_out_are_refused(void **state)
     assert_int_equal(sink_sample(sink, &(struct sample){.series = 1}), -EINVAL);
     assert_int_equal(sink_source_line(sink, 1, 1, STR("x")), -EINVAL);
     assert_int_equal(sink_process_end(sink, 1, 1, 0), -EINVAL);
+    assert_int_equal(sink_process_program(sink, 1, STR("x"), STR("x")), -EINVAL);
     assert_int_equal(id, 7);
     assert_int_equal(memory.error, 0);
 }

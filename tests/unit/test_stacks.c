@@ -128,6 +128,9 @@ static void test_exec_clears_what_was_there(void **state)
     assert_true(before.thread != after.thread);
     assert_true(process_of(f, before)->end_ns == 4);
     assert_true(str_is(process_of(f, after)->info.command, "new"));
+    /* The sample inside exec() told of the process before its file was mapped. */
+    assert_true(process_of(f, between) == process_of(f, after));
+    assert_true(str_is(process_of(f, after)->info.exe, "/nowhere/new"));
     assert_true(f->memory.mappings.data[0].end_ns == 4);
     assert_true(f->memory.mappings.data[1].end_ns == 0);
 }
