@@ -22,7 +22,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { STOP_CHECK_MS = 250 };
+enum { STOP_CHECK_MS = 250, LATE_MS = 20 };
 
 static uint64_t now_ns(void)
 {
@@ -103,9 +103,11 @@ static void child_run(struct launcher_run *run)
     const struct launcher_opts *opts = run->opts;
     run->pid = (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0);
     child_io_open(run);
-    for (int i = 0; i < 3; i++)
-        if (run->streams[i] >= 0)
-            sys_call(SYS_dup3, run->streams[i], i, 0, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        int fd = run->nulls & (1u << i) ? run->null_fd : run->streams[i];
+        if (fd >= 0)
+            sys_call(SYS_dup3, fd, i, 0, 0, 0);
+    }
     if (run->flags & LAUNCHER_OWN_GROUP)
         sys_call(SYS_setpgid, 0, 0, 0, 0, 0);
     if (run->flags & LAUNCHER_HOLD)
@@ -189,9 +191,17 @@ static void wait_plain(const struct launcher_run *run)
         ;
 }
 
+static void forked_tell(struct launcher_run *run)
+{
+    struct launcher_event event = {.kind = LAUNCHER_FORKED};
+    if (!run->told)
+        launcher_event_send(run, &event);
+    run->told = true;
+}
+
 bool launcher_poll(struct launcher_run *run, int fd)
 {
-    struct timespec tick = {.tv_nsec = STOP_CHECK_MS * 1000000L};
+    struct timespec tick = {.tv_nsec = (run->told ? STOP_CHECK_MS : LATE_MS) * 1000000L};
     struct pollfd fds[4] = {
         {.fd = fd, .events = POLLIN},
         /* Only its hang-up: bytes on it are for later. */
@@ -200,6 +210,7 @@ bool launcher_poll(struct launcher_run *run, int fd)
         {.fd = run->orphaned ? run->streams[LAUNCHER_DRAIN_ERR] : -1, .events = POLLIN},
     };
     if (sys_call(SYS_ppoll, (long)fds, 4, (long)&tick, 0, 0) <= 0) {
+        forked_tell(run);
         if (!run->traced)
             stop_check(run);
         return false;
@@ -264,12 +275,11 @@ static void streams_leave(struct launcher_run *run)
 static void watch(struct launcher_run *run)
 {
     streams_leave(run);
-    struct launcher_event event = {.kind = LAUNCHER_FORKED};
-    if (!(run->flags & LAUNCHER_HOLD))
-        launcher_event_send(run, &event);
+    run->told = run->flags & LAUNCHER_HOLD; /* the child did */
+    if (!(run->flags & LAUNCHER_LATE))
+        forked_tell(run);
     if (run->exec_error) {
-        event.kind = LAUNCHER_EXEC_FAILED;
-        event.error = run->exec_error;
+        struct launcher_event event = {.kind = LAUNCHER_EXEC_FAILED, .error = run->exec_error};
         launcher_event_send(run, &event);
     }
     if (run->traced && !run->exec_error)
@@ -317,12 +327,14 @@ static void numbers_fill(void)
 static void serve(const struct launcher_opts *opts, struct launcher_run *run)
 {
     numbers_fill();
+    int null_fd = (int)sys_call(SYS_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0, 0);
     for (;;) {
-        *run = (struct launcher_run){.opts = opts, .io_fd = -1};
+        *run = (struct launcher_run){.opts = opts, .io_fd = -1, .null_fd = null_fd};
         struct launcher_request request;
         if (!launcher_request_take(opts, &request, run->streams))
             return;
         run->flags = request.flags | LAUNCHER_RESIDENT;
+        run->nulls = request.nulls;
         char *cut = launcher_padding_cut(opts, request.padding_bytes);
         run_once(run);
         if (cut)

@@ -23,6 +23,9 @@ enum launcher_flags {
     LAUNCHER_RESIDENT = 4,  /* many runs: one struct launcher_request each */
     LAUNCHER_REAP = 8,      /* no zombie is kept for whyslow: the run ends with LAUNCHER_REAPED */
     LAUNCHER_TRACE = 16,    /* stop it at its exit to read the peak of its memory */
+    /* LAUNCHER_FORKED only of a run that lasts: to wake whyslow for it would disturb a short
+     * one, and take longer than it. */
+    LAUNCHER_LATE = 32,
 };
 
 /* Streams a request brings along, as file descriptors in this order. */
@@ -40,6 +43,7 @@ enum launcher_stream {
 struct launcher_request {
     uint32_t flags;
     uint32_t streams; /* bit i: launcher_stream i is among the descriptors */
+    uint32_t nulls;   /* bit i: launcher_stream i is /dev/null */
     uint32_t padding_bytes;
 };
 

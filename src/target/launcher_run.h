@@ -10,6 +10,9 @@ struct launcher_run {
     const struct launcher_opts *opts;
     uint32_t flags;
     int streams[LAUNCHER_STREAMS]; /* -1: as inherited, or none */
+    uint32_t nulls;                /* as in the request */
+    int null_fd;
+    bool told; /* LAUNCHER_FORKED was sent */
     int pid;
     int io_fd;
     int exec_error;

@@ -52,6 +52,9 @@ static struct spawn_opts spawn_opts_make(const struct measure_opts *opts)
         .trace = opts->exact_memory,
         .end_group = true,
         .nest = opts->nest,
+        /* Its pid is needed for PSS, and at once for a short timeout. */
+        .late = opts->pss_every_ns == 0 &&
+                (opts->timeout_ns == 0 || opts->timeout_ns >= NS_PER_SEC),
     };
 }
 

@@ -59,10 +59,9 @@ static void pipe_drain(struct spawn_pipe *pipe)
 
 static void event_take(struct spawn *spawn, const struct launcher_event *event)
 {
-    switch (event->kind) {
-    case LAUNCHER_FORKED:
+    if (event->kind != LAUNCHER_FORK_FAILED)
         spawn->pid = event->pid;
-        break;
+    switch (event->kind) {
     case LAUNCHER_EXEC_FAILED:
         spawn->exec_error = event->error;
         break;
@@ -130,6 +129,8 @@ static void signal_target(const struct spawn *spawn, int signal)
 /* Timeouts and interrupts: first asked, then made. */
 static void press(struct spawn *spawn, uint64_t now_ns)
 {
+    if (spawn->pid == 0)
+        return; /* it comes in a moment */
     if (interrupt_count() != spawn->interrupts_seen) {
         spawn->interrupts_seen = interrupt_count();
         bool again = spawn->interrupted != 0;
@@ -155,6 +156,13 @@ static void press(struct spawn *spawn, uint64_t now_ns)
     }
 }
 
+static int start_failed(const struct spawn *spawn, struct why *why)
+{
+    return why_errno(why, spawn->fork_error ? spawn->fork_error : ETIMEDOUT,
+                     "free some memory, or raise 'ulimit -u'", "cannot start a process for '%s'",
+                     spawn->name);
+}
+
 static int start_wait(struct spawn *spawn, struct why *why)
 {
     uint64_t until_ns = clock_mono_ns() + START_MS_MAX * NS_PER_MS;
@@ -163,11 +171,7 @@ static int start_wait(struct spawn *spawn, struct why *why)
         if (r < 0)
             return r;
     }
-    if (spawn->pid == 0)
-        return why_errno(why, spawn->fork_error ? spawn->fork_error : ETIMEDOUT,
-                         "free some memory, or raise 'ulimit -u'",
-                         "cannot start a process for '%s'", spawn->name);
-    return 0;
+    return spawn->pid == 0 ? start_failed(spawn, why) : 0;
 }
 
 int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *why)
@@ -192,7 +196,7 @@ int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *w
     }
     int r = spawn_launch(opts, spawn, why);
     spawn->begun_ns = clock_mono_ns();
-    if (r == 0)
+    if (r == 0 && !spawn->late)
         r = start_wait(spawn, why);
     if (r < 0) {
         spawn_close(spawn);
@@ -249,6 +253,8 @@ int spawn_wait(struct spawn *spawn, uint64_t until_ns, struct why *why)
         int r = pump(spawn, (int)MIN(left_ms, (uint64_t)POLL_MS_MAX), why);
         if (r < 0)
             return r;
+        if (spawn->fork_error)
+            return start_failed(spawn, why);
         if (spawn->stopped == SIGTTIN || spawn->stopped == SIGTTOU)
             return stopped_error(spawn, why);
     }
@@ -276,7 +282,8 @@ static int exec_error(const struct spawn *spawn, struct why *why)
 static void captured_finish(struct spawn_pipe *pipe, struct spawn_captured *ret)
 {
     pipe->got.still_open = pipe->fd >= 0;
-    sha256_finish(&pipe->hash, pipe->got.sha256);
+    if (pipe->got.captured)
+        sha256_finish(&pipe->hash, pipe->got.sha256);
     *ret = pipe->got;
 }
 
@@ -396,6 +403,8 @@ void spawn_close(struct spawn *spawn)
 {
     if (!spawn)
         return;
+    if (spawn->late && !spawn->exited && start_wait(spawn, NULL) < 0)
+        spawn->nest->broken = true;
     if (!spawn->exited)
         signal_target(spawn, SIGKILL);
     if (spawn->nest) {

@@ -22,6 +22,7 @@ struct spawn {
     pid_t launcher;          /* 0 when it is the nest's */
     struct spawn_nest *nest; /* its fds are borrowed then */
     bool reap;               /* ends with LAUNCHER_REAPED, without a zombie for us */
+    bool late;               /* its pid may come late */
     int pid;                 /* of the target; 0 until known */
     int event_fd;
     int control_fd;

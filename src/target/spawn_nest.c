@@ -90,12 +90,26 @@ int spawn_nest_request(const struct spawn_opts *opts, struct spawn *spawn, struc
         return why_set(why, WHY_FAILED, ECHILD, "run it again",
                        "a run of '%s' before this one could not be ended", spawn->name);
     AUTO(spawn_ends_close) struct spawn_ends ends = SPAWN_ENDS_INIT;
-    int r = spawn_streams_open(opts, spawn, &ends, why);
+    /* The launcher has a /dev/null of its own. */
+    enum spawn_stream kinds[] = {opts->input, opts->output, opts->error};
+    struct spawn_opts others = *opts;
+    enum spawn_stream *const streams[] = {&others.input, &others.output, &others.error};
+    uint32_t nulls = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (kinds[i] != SPAWN_NULL)
+            continue;
+        nulls |= 1u << i;
+        *streams[i] = SPAWN_INHERIT;
+    }
+    int r = spawn_streams_open(&others, spawn, &ends, why);
     if (r < 0)
         return r;
+    bool late = opts->late && !opts->hold;
     struct launcher_request request = {
+        .nulls = nulls,
         .flags = (opts->foreground ? 0u : LAUNCHER_OWN_GROUP) | (opts->hold ? LAUNCHER_HOLD : 0u) |
-                 (opts->trace ? LAUNCHER_TRACE : 0u) | LAUNCHER_REAP,
+                 (opts->trace ? LAUNCHER_TRACE : 0u) | (late ? LAUNCHER_LATE : 0u) |
+                 LAUNCHER_REAP,
         .padding_bytes = (uint32_t)MIN(opts->environment_bytes, (size_t)SPAWN_ENVIRONMENT_MAX),
     };
     const int all[LAUNCHER_STREAMS] = {ends.stdio[0], ends.stdio[1], ends.stdio[2],
@@ -114,6 +128,7 @@ int spawn_nest_request(const struct spawn_opts *opts, struct spawn *spawn, struc
                          "lost the launcher of '%s'", spawn->name);
     spawn->nest = nest;
     spawn->reap = true;
+    spawn->late = late;
     spawn->event_fd = nest->event_fd;
     spawn->control_fd = nest->control_fd;
     return 0;
