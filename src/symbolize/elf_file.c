@@ -2,13 +2,21 @@
 #include "symbolize/elf_file.h"
 
 #include "base/fd.h"
+#include "symbolize/cache_file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { SECTIONS_MAX = 1 << 20, SEGMENTS_MAX = 1 << 16 };
+enum {
+    SECTIONS_MAX = 1 << 20,
+    SEGMENTS_MAX = 1 << 16,
+    KEPT_BYTES_MIN = 1 << 18, /* less is unpacked as quickly as it is read */
+    KEPT_BYTES_MAX = 1 << 26,
+};
 /* Deflate packs a thousand bytes into one at best: more is a lie. */
 static const uint64_t unpacked_bytes_max = 8ull << 30;
 static const uint64_t unpacked_ratio_max = 1100;
@@ -112,6 +120,8 @@ void elf_file_close(struct elf_file *file)
     if (file->fd >= 0)
         fd_close(&file->fd);
     free(file->memory);
+    for (size_t i = 0; i < file->unpacked_count; i++)
+        free(file->unpacked[i].data);
     *file = ELF_FILE_NONE;
 }
 
@@ -172,18 +182,82 @@ static uint64_t old_unpacked_bytes(Elf_Scn *scn)
     return size;
 }
 
-static const char *unpack(Elf_Scn *scn, const GElf_Shdr *header, bool old)
+static uint64_t unpacked_bytes(Elf_Scn *scn, bool old)
 {
-    uint64_t size;
     GElf_Chdr packed;
     if (old)
-        size = old_unpacked_bytes(scn);
-    else
-        size = gelf_getchdr(scn, &packed) ? packed.ch_size : UINT64_MAX;
+        return old_unpacked_bytes(scn);
+    return gelf_getchdr(scn, &packed) ? packed.ch_size : UINT64_MAX;
+}
+
+static const char *unpack(Elf_Scn *scn, const GElf_Shdr *header, bool old)
+{
+    uint64_t size = unpacked_bytes(scn, old);
     if (size > unpacked_bytes_max || size / unpacked_ratio_max > header->sh_size)
         return "its compressed size cannot be true";
     if ((old ? elf_compress_gnu(scn, 0, 0) : elf_compress(scn, 0, 0)) < 0)
         return "it cannot be uncompressed; run 'objcopy --decompress-debug-sections' on it";
+    return NULL;
+}
+
+/* The file that keeps a section: by build-id, and by place and sizes, since a build-id outlives
+ * tools that rewrite the debug information. False for one that is not worth it. */
+static bool kept_path(struct elf_file *file, Elf_Scn *scn, const GElf_Shdr *header, uint64_t bytes,
+                      char *path)
+{
+    char build_id[2 * ELF_BUILD_ID_BYTES_MAX + 1], suffix[80];
+    if (!file->cache_dir || bytes < KEPT_BYTES_MIN || bytes > KEPT_BYTES_MAX ||
+        !elf_file_build_id(file, build_id))
+        return false;
+    snprintf(suffix, sizeof(suffix), ".%zu-%llx-%llx-%llx", elf_ndxscn(scn),
+             (unsigned long long)header->sh_offset, (unsigned long long)header->sh_size,
+             (unsigned long long)bytes);
+    return cache_file_path(file->cache_dir, build_id, suffix, path);
+}
+
+static bool kept_read(const char *path, uint64_t bytes, char **ret)
+{
+    size_t len;
+    AUTO(fd_close) int fd = cache_file_open(path, &len);
+    if (fd < 0 || len != bytes)
+        return false;
+    char *data = malloc(len);
+    if (!data || pread(fd, data, len, 0) != (ssize_t)len) {
+        free(data);
+        return false;
+    }
+    *ret = data;
+    return true;
+}
+
+/* A packed section, from the cache or into it. */
+static const char *packed_bytes(struct elf_file *file, Elf_Scn *scn, const GElf_Shdr *header,
+                                bool old, struct str *ret)
+{
+    for (size_t i = 0; i < file->unpacked_count; i++) {
+        if (file->unpacked[i].scn == scn) {
+            *ret = (struct str){file->unpacked[i].data, file->unpacked[i].len};
+            return NULL;
+        }
+    }
+    char path[PATH_MAX];
+    uint64_t bytes = unpacked_bytes(scn, old);
+    bool kept = kept_path(file, scn, header, bytes, path);
+    struct elf_unpacked one = {.scn = scn, .len = (size_t)bytes};
+    if (kept && file->unpacked_count < ELF_UNPACKED_MAX && kept_read(path, bytes, &one.data)) {
+        file->unpacked[file->unpacked_count++] = one;
+        *ret = (struct str){one.data, one.len};
+        return NULL;
+    }
+    const char *problem = unpack(scn, header, old);
+    Elf_Data *data = problem ? NULL : elf_getdata(scn, NULL);
+    if (!problem && (!data || !data->d_buf))
+        problem = "it cannot be read";
+    if (problem)
+        return problem;
+    *ret = (struct str){data->d_buf, data->d_size};
+    if (kept && data->d_size == bytes)
+        cache_file_store(file->cache_dir, path, ret, 1);
     return NULL;
 }
 
@@ -195,18 +269,22 @@ struct str elf_file_bytes(struct elf_file *file, const char *name, const char **
     Elf_Scn *scn = section_or_packed(file, name, &header, &old);
     if (!scn || header.sh_type == SHT_NOBITS || header.sh_size == 0)
         return none;
+    struct str bytes = none;
     const char *problem = NULL;
-    if (!inside(header.sh_offset, header.sh_size, file->size_bytes) && !file->memory)
+    if (!inside(header.sh_offset, header.sh_size, file->size_bytes) && !file->memory) {
         problem = "it lies beyond the end of the file";
-    else if (old || (header.sh_flags & SHF_COMPRESSED))
-        problem = unpack(scn, &header, old);
-    Elf_Data *data = problem ? NULL : elf_getdata(scn, NULL);
-    if (!data || (!data->d_buf && data->d_size > 0)) {
-        if (ret_problem)
-            *ret_problem = problem ? problem : "it cannot be read";
-        return none;
+    } else if (old || (header.sh_flags & SHF_COMPRESSED)) {
+        problem = packed_bytes(file, scn, &header, old, &bytes);
+    } else {
+        Elf_Data *data = elf_getdata(scn, NULL);
+        if (!data || (!data->d_buf && data->d_size > 0))
+            problem = "it cannot be read";
+        else if (data->d_buf)
+            bytes = (struct str){data->d_buf, data->d_size};
     }
-    return (struct str){data->d_buf ? data->d_buf : "", data->d_size};
+    if (problem && ret_problem)
+        *ret_problem = problem;
+    return bytes;
 }
 
 static bool build_id_in(struct str notes, char *text)

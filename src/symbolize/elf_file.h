@@ -10,7 +10,7 @@
 #include <gelf.h>
 #include <stdbool.h>
 
-enum { ELF_CODE_SPANS_MAX = 16 };
+enum { ELF_CODE_SPANS_MAX = 16, ELF_UNPACKED_MAX = 16 };
 
 struct elf_file {
     Elf *elf; /* NULL: not open */
@@ -23,6 +23,15 @@ struct elf_file {
         uint64_t start, end;
     } code[ELF_CODE_SPANS_MAX]; /* segments that may be executed */
     size_t code_count;          /* 0: not told */
+    /* To unpack the sections of a large file takes longer than all else that is done with it:
+     * they are kept there by its build-id. NULL: not kept. */
+    const char *cache_dir;
+    struct elf_unpacked {
+        const Elf_Scn *scn;
+        char *data;
+        size_t len;
+    } unpacked[ELF_UNPACKED_MAX]; /* from the cache */
+    size_t unpacked_count;
 };
 
 #define ELF_FILE_NONE ((struct elf_file){.fd = -1})

@@ -24,7 +24,7 @@ struct embed_function {
 /* Heaviest first. Returns how many of them are worth it: at most `max`, and no more than it
  * takes to cover 95% of `whole`, the weight of all samples; below EMBED_SHARE_MIN of it nobody
  * looks at the instructions. */
-#define EMBED_SHARE_MIN 0.005
+#define EMBED_SHARE_MIN 0.01
 size_t embed_choose(struct embed_function *functions, size_t count, uint64_t whole, size_t max);
 
 struct embed_opts {

@@ -67,10 +67,12 @@ static int text_add(struct symbols *symbols, struct symbol_table *table, struct 
  * of symbols as a build-id names a file. Empty when the kernel does not tell. */
 static const char *kernel_key(struct arena *arena)
 {
-    struct str boot, modules;
+    struct str boot, modules = {"", 0};
     if (file_read(arena, "/proc/sys/kernel/random/boot_id", KERNEL_FACTS_BYTES_MAX, &boot, NULL) <
-            0 ||
-        file_read(arena, "/proc/modules", KERNEL_FACTS_BYTES_MAX, &modules, NULL) < 0)
+        0)
+        return "";
+    int r = file_read(arena, "/proc/modules", KERNEL_FACTS_BYTES_MAX, &modules, NULL);
+    if (r < 0 && r != -ENOENT) /* a kernel built without modules has no such file */
         return "";
     struct sha256 hash;
     char *text = arena_alloc(arena, SHA256_TEXT_BYTES);

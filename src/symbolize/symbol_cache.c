@@ -6,24 +6,19 @@
 #include "symbolize/symbol_cache.h"
 
 #include "base/fd.h"
+#include "symbolize/cache_file.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum {
     CACHE_VERSION = 1,     /* also when tables are made otherwise from the same file */
     CACHE_ROWS_MIN = 4096, /* smaller tables are made as quickly as they are read */
-    CACHE_FILE_BYTES_MAX = 1 << 29,
-    CACHE_ENTRIES_MAX = 1 << 14,
     CACHE_SOURCE_BYTES = 512,
 };
-static const uint64_t cache_bytes_max = 256ull << 20;
 
 struct cache_header {
     char magic[8];
@@ -56,16 +51,10 @@ static uint64_t cache_origin(const struct symbols *symbols)
     return hash_bytes(&origin, sizeof(origin));
 }
 
-static bool cache_path(const struct symbols *symbols, const char *suffix, char *path)
+static bool cache_path(const struct symbols *symbols, char *path)
 {
-    size_t len = strlen(symbols->build_id);
     bool kept = symbols->kind == IMAGE_FILE || symbols->kind == IMAGE_KERNEL;
-    if (!symbols->cache_dir || !kept || len < 8 ||
-        strspn(symbols->build_id, "0123456789abcdef") != len)
-        return false;
-    int n = snprintf(path, PATH_MAX, "%s/symbols/%s%s", symbols->cache_dir, symbols->build_id,
-                     suffix);
-    return n > 0 && n < PATH_MAX;
+    return kept && cache_file_path(symbols->cache_dir, symbols->build_id, "", path);
 }
 
 struct cache_parts {
@@ -151,81 +140,17 @@ int symbol_cache_load(struct symbols *symbols, struct symbol_table *table)
     char path[PATH_MAX];
     char *bytes = NULL;
     size_t len = 0;
-    struct stat st;
-    if (!cache_path(symbols, "", path))
+    if (!cache_path(symbols, path))
         return -ENOENT;
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-        st.st_size > CACHE_FILE_BYTES_MAX ||
-        symbols_read_all(fd, CACHE_FILE_BYTES_MAX, &bytes, &len) < 0)
+    AUTO(fd_close) int fd = cache_file_open(path, &len);
+    if (fd < 0 || symbols_read_all(fd, len + 1, &bytes, &len) < 0)
         return -ENOENT;
     const char *source = NULL;
     int r = symbol_cache_parse(bytes, len, cache_origin(symbols), table, &source);
-    if (r == 0) {
+    if (r == 0)
         symbols->source = arena_dup(&symbols->arena, source);
-        futimens(fd, NULL); /* used: the oldest are removed first */
-    }
     free(bytes);
     return r;
-}
-
-static int file_write(const char *path, const struct cache_header *header, const void *body,
-                      size_t body_len)
-{
-    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return -errno;
-    int r = fd_write_all(fd, header, sizeof(*header));
-    return r < 0 ? r : fd_write_all(fd, body, body_len);
-}
-
-struct cache_entry {
-    struct timespec used;
-    uint64_t bytes;
-    char name[NAME_MAX + 1];
-};
-
-static int entry_order(const void *a, const void *b)
-{
-    const struct cache_entry *left = a;
-    const struct cache_entry *right = b;
-    if (left->used.tv_sec != right->used.tv_sec)
-        return left->used.tv_sec < right->used.tv_sec ? -1 : 1;
-    return left->used.tv_nsec < right->used.tv_nsec ? -1 : left->used.tv_nsec > right->used.tv_nsec;
-}
-
-/* Removes the oldest files until `room` more bytes fit. */
-static void cache_trim(const char *folder, uint64_t room)
-{
-    VEC(struct cache_entry) entries = {0};
-    uint64_t sum = room;
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return;
-    struct dirent *found;
-    while ((found = readdir(dir)) && entries.len < CACHE_ENTRIES_MAX) {
-        struct cache_entry entry;
-        struct stat st;
-        if (found->d_name[0] == '.' ||
-            fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            !S_ISREG(st.st_mode))
-            continue;
-        entry.used = st.st_mtim;
-        entry.bytes = (uint64_t)st.st_size;
-        snprintf(entry.name, sizeof(entry.name), "%s", found->d_name);
-        sum += entry.bytes;
-        if (VEC_PUSH(&entries, entry) < 0)
-            break;
-    }
-    if (sum > cache_bytes_max && entries.data) {
-        qsort(entries.data, entries.len, sizeof(struct cache_entry), entry_order);
-        for (size_t i = 0; i < entries.len && sum > cache_bytes_max; i++) {
-            if (unlinkat(dirfd(dir), entries.data[i].name, 0) == 0)
-                sum -= entries.data[i].bytes;
-        }
-    }
-    closedir(dir);
-    VEC_FREE(&entries);
 }
 
 static char *body_make(const struct symbol_table *table, size_t *ret_len)
@@ -247,23 +172,13 @@ static char *body_make(const struct symbol_table *table, size_t *ret_len)
 void symbol_cache_store(const struct symbols *symbols, const struct symbol_table *table)
 {
     char path[PATH_MAX];
-    char fresh[PATH_MAX];
-    char folder[PATH_MAX];
-    char suffix[32];
     size_t len;
-    snprintf(suffix, sizeof(suffix), ".%d.new", (int)getpid());
     if (table->rows.len < CACHE_ROWS_MIN || table->dropped > 0 || table->names.len == 0 ||
-        strlen(symbols->source) >= CACHE_SOURCE_BYTES || !cache_path(symbols, "", path) ||
-        !cache_path(symbols, suffix, fresh))
-        return;
-    int n = snprintf(folder, sizeof(folder), "%s/symbols", symbols->cache_dir);
-    if (n < 0 || (size_t)n >= sizeof(folder) || (mkdir(folder, 0700) < 0 && errno != EEXIST))
+        strlen(symbols->source) >= CACHE_SOURCE_BYTES || !cache_path(symbols, path))
         return;
     char *body = body_make(table, &len);
-    if (!body || len > CACHE_FILE_BYTES_MAX / 2) {
-        free(body);
+    if (!body)
         return;
-    }
     struct cache_header header = {
         .version = CACHE_VERSION,
         .row_bytes = sizeof(struct symbol_row),
@@ -271,13 +186,11 @@ void symbol_cache_store(const struct symbols *symbols, const struct symbol_table
         .map_count = table->map.len,
         .name_bytes = table->names.len,
         .origin = cache_origin(symbols),
-        .checksum = hash_bytes(body, len),
+        .checksum = hash_bytes(body, len), /* after a crash of the machine it tells */
     };
     memcpy(header.magic, cache_magic, sizeof(cache_magic));
     snprintf(header.source, sizeof(header.source), "%s", symbols->source);
-    cache_trim(folder, len + sizeof(header));
-    /* Whole or not at all; after a crash of the machine the checksum tells. */
-    if (file_write(fresh, &header, body, len) < 0 || rename(fresh, path) < 0)
-        unlink(fresh);
+    const struct str parts[] = {{(const char *)&header, sizeof(header)}, {body, len}};
+    cache_file_store(symbols->cache_dir, path, parts, ARRAY_SIZE(parts));
     free(body);
 }

@@ -128,10 +128,12 @@ int symbols_open(int fd, const struct image_info *info, const struct symbols_opt
     symbols->source = "none";
     int r = image_open(symbols, fd, why);
     if (r == 0 && symbols->elf.elf) {
+        symbols->elf.cache_dir = symbols->cache_dir;
         char build_id[2 * ELF_BUILD_ID_BYTES_MAX + 1];
         if (elf_file_build_id(&symbols->elf, build_id))
             symbols->build_id = arena_dup(&symbols->arena, build_id);
         debug_file_find(symbols);
+        symbols->debug.cache_dir = symbols->cache_dir;
     }
     for (size_t i = 0; i < symbolizers_count && r == 0; i++)
         if (symbolizers[i]->kinds & 1u << symbols->kind)

@@ -49,7 +49,7 @@ struct spawn_opts {
     bool trace;
     bool end_group;          /* what is left of its process group when it has ended is killed */
     struct spawn_nest *nest; /* a launcher kept from run to run; NULL: one for this run alone */
-    bool late;               /* with a nest: spawn_pid() is 0 at first, or for ever in a short run */
+    bool late; /* with a nest: spawn_pid() is 0 at first, or for ever in a short run */
 };
 
 struct spawn_captured {

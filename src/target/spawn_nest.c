@@ -108,8 +108,7 @@ int spawn_nest_request(const struct spawn_opts *opts, struct spawn *spawn, struc
     struct launcher_request request = {
         .nulls = nulls,
         .flags = (opts->foreground ? 0u : LAUNCHER_OWN_GROUP) | (opts->hold ? LAUNCHER_HOLD : 0u) |
-                 (opts->trace ? LAUNCHER_TRACE : 0u) | (late ? LAUNCHER_LATE : 0u) |
-                 LAUNCHER_REAP,
+                 (opts->trace ? LAUNCHER_TRACE : 0u) | (late ? LAUNCHER_LATE : 0u) | LAUNCHER_REAP,
         .padding_bytes = (uint32_t)MIN(opts->environment_bytes, (size_t)SPAWN_ENVIRONMENT_MAX),
     };
     const int all[LAUNCHER_STREAMS] = {ends.stdio[0], ends.stdio[1], ends.stdio[2],

@@ -20,6 +20,7 @@ struct walk {
     const struct unwind_machine_info *info;
     const struct unwind_slice *slice;
     struct unwind_cache *cache;
+    struct unwind_memos memos;
     struct unwind_registers registers; /* of the frame we stand in */
     uint64_t floor;                    /* the caller's frame must end above this */
     bool exact;          /* the pc is that of an instruction about to run, no return address */
@@ -76,8 +77,11 @@ static void emit(struct walk *walk, struct unwind_frame *frames, uint64_t pc, en
 static inline unsigned read_slot(struct walk *walk, uint64_t address, uint64_t *ret)
 {
     enum unwind_end end = unwind_slice_read(walk->slice, address, ret);
-    if (__builtin_expect(end == UNWIND_ROOT, 1))
+    if (__builtin_expect(end == UNWIND_ROOT, 1)) {
+        unwind_memo_read(&walk->memos, address, *ret);
         return STEP_ON;
+    }
+    unwind_memo_restart(&walk->memos); /* another slice might hold it */
     if (end == UNWIND_TRUNCATED)
         walk->needed_end = address + 8;
     return end == UNWIND_TRUNCATED && walk->elsewhere ? UNWIND_UNREADABLE : end;
@@ -92,6 +96,7 @@ static unsigned evaluate(struct walk *walk, const struct unwind_registers *regis
                          const struct unwind_rows *rows, int32_t place, const uint64_t *initial,
                          uint64_t *ret)
 {
+    unwind_memo_restart(&walk->memos); /* what it reads is not noted */
     struct unwind_reader reader = {registers, walk->slice, walk->pc_column};
     const uint8_t *at = rows->pool + (uint32_t)place;
     uint16_t len;
@@ -312,6 +317,26 @@ static bool at_restorer(const struct walk *walk)
             UNWIND_RULES_SIGNAL);
 }
 
+/* The rest of the stack as the last walk found it; false when it is not the same. */
+static bool walk_by_memo(struct walk *walk, struct unwind_frame *frames, size_t max,
+                         enum unwind_how how)
+{
+    uint32_t from = unwind_memo_find(&walk->memos, &walk->registers, walk->info->sp, walk->slice);
+    if (from == UNWIND_MEMO_FRAMES)
+        return false;
+    const struct unwind_memo *last = walk->memos.last;
+    if (last->count - from > max - walk->result.count || last->frames[from].frame.how != how)
+        return false;
+    for (uint32_t i = from; i < last->count; i++) {
+        frames[walk->result.count++] = last->frames[i].frame;
+        walk->result.by_frame_pointer += last->frames[i].frame.how == UNWIND_BY_FRAME_POINTER;
+    }
+    unwind_memo_keep(&walk->memos, from);
+    walk->floor = last->floor;
+    walk->result.end = UNWIND_ROOT;
+    return true;
+}
+
 static void walk_callers(struct walk *walk, struct unwind_frame *frames, size_t max)
 {
     for (;;) {
@@ -323,8 +348,18 @@ static void walk_callers(struct walk *walk, struct unwind_frame *frames, size_t 
             walk->result.end = (enum unwind_end)r;
             return;
         }
+        /* Behind a signal the state is more than registers. */
+        bool plain = !walk->exact && !walk->elsewhere &&
+                     walk->floor == walk->registers.reg[walk->info->sp];
+        if (plain && walk_by_memo(walk, frames, max, how))
+            return;
         walk->result.by_frame_pointer += how == UNWIND_BY_FRAME_POINTER;
         emit(walk, frames, walk->registers.pc - !(walk->exact || at_restorer(walk)), how);
+        if (plain)
+            unwind_memo_note(&walk->memos, &walk->registers, walk->info->sp,
+                             &frames[walk->result.count - 1]);
+        else
+            unwind_memo_restart(&walk->memos);
     }
 }
 
@@ -360,6 +395,7 @@ static bool walk_frameless_leaf(struct walk *walk, struct unwind_frame *frames, 
             return true;
     }
     *walk = before;
+    unwind_memo_restart(&walk->memos);
     return false;
 }
 
@@ -373,6 +409,35 @@ static void walk_frames(struct walk *walk, struct unwind_frame *frames, size_t m
                        walk->space->mappings[walk->mapping].rows;
     if (!undescribed || !walk_frameless_leaf(walk, frames, max))
         walk_callers(walk, frames, max);
+}
+
+static size_t memo_of(uint64_t sp)
+{
+    return (size_t)(((sp >> 20) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % UNWIND_CACHE_MEMOS;
+}
+
+static void memos_begin(struct walk *walk, size_t which)
+{
+    walk->memos = (struct unwind_memos){0};
+    if (!walk->cache)
+        return;
+    unsigned current = walk->cache->current[which];
+    const struct unwind_memo *last = &walk->cache->memos[which][current];
+    if (last->generation == walk->space->generation)
+        walk->memos.last = last;
+    walk->memos.next = &walk->cache->memos[which][!current];
+    unwind_memo_restart(&walk->memos);
+}
+
+/* Only a walk to the root is worth going by: its end is no matter of the slice. */
+static void memos_end(const struct walk *walk, size_t which)
+{
+    struct unwind_memo *next = walk->memos.next;
+    if (!next || walk->memos.full || walk->result.end != UNWIND_ROOT)
+        return;
+    next->generation = walk->space->generation;
+    next->floor = walk->floor;
+    walk->cache->current[which] = !walk->cache->current[which];
 }
 
 void unwind_walk(const struct unwind_space *space, const struct unwind_registers *registers,
@@ -403,7 +468,10 @@ void unwind_walk(const struct unwind_space *space, const struct unwind_registers
             emit(&walk, frames, registers->pc, UNWIND_LEAF);
         }
     } else {
+        size_t which = memo_of(walk.floor);
+        memos_begin(&walk, which);
         walk_frames(&walk, frames, max < UNWIND_FRAMES_MAX ? max : UNWIND_FRAMES_MAX);
+        memos_end(&walk, which);
     }
     *ret = walk.result;
     ret->last_sp = ret->end == UNWIND_TRUNCATED ? walk.needed_end : walk.floor;

@@ -115,6 +115,71 @@ static void rows_lead_to_the_root(void **state)
     assert_walk(2, UNWIND_ROOT);
 }
 
+static uint32_t draw(uint32_t below)
+{
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % below;
+}
+
+/* Frames of two words from word `from` on, of every kind that can lead on, to some root. */
+static void stack_draw(size_t from, size_t words)
+{
+    for (size_t i = from; i + 1 < words; i += 2) {
+        static const uint64_t kinds[] = {BY_RBP, JIT, BY_R10, GENERAL, ROOT};
+        uint64_t kind = draw(4) ? PLAIN : kinds[draw(ARRAY_SIZE(kinds))];
+        fake.stack[i] = STACK + (i + 2 + 2 * draw(8)) * 8; /* for a frame pointer to go on */
+        fake.stack[i + 1] = kind + 1 + draw(14);
+    }
+}
+
+static void what_the_last_walk_found_is_taken_over_only_as_it_still_stands(void **state)
+{
+    (void)state;
+    enum { WORDS = 64, ROUNDS = 50000 };
+    static struct unwind_frame frames[UNWIND_FRAMES_MAX];
+    struct unwind_cache *cache = NULL;
+    assert_int_equal(unwind_cache_new(&cache), 0);
+    fake_start(PLAIN, WORDS);
+    size_t roots = 0, deep = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t top = 2 * draw(WORDS / 2 - 4);
+        switch (draw(4)) {
+        case 0: /* another stack from here on */
+            stack_draw(top, WORDS);
+            break;
+        case 1: /* one slot */
+            fake.stack[top + 1] = (draw(2) ? PLAIN : BY_RBP) + 1 + draw(14);
+            break;
+        case 2: /* a slot that a frame pointer was saved in */
+            fake.stack[top] = STACK + 8ull * draw(WORDS);
+            break;
+        default: /* the same */
+            break;
+        }
+        fake.registers.pc = (draw(3) ? PLAIN : BY_RBP) + draw(15);
+        fake.registers.reg[RBP] = STACK + 16ull * draw(WORDS / 4);
+        fake.registers.known = draw(8) ? 0xffff : 0xffff & ~(1u << R10);
+        fake.slice.len = 8 * (draw(4) ? WORDS : WORDS - draw(20));
+        fake_walk();
+        struct unwind_result result;
+        unwind_walk(fake.space, &fake.registers, &fake.slice, cache, frames, UNWIND_FRAMES_MAX,
+                    &result);
+        assert_int_equal(result.end, fake.result.end);
+        assert_int_equal(result.count, fake.result.count);
+        assert_int_equal(result.by_frame_pointer, fake.result.by_frame_pointer);
+        assert_int_equal(result.last_sp, fake.result.last_sp);
+        assert_memory_equal(frames, fake.frames, result.count * sizeof(*frames));
+        roots += result.end == UNWIND_ROOT;
+        deep += result.end == UNWIND_ROOT && result.count > 8;
+    }
+    /* Enough of them got to the root to be taken over, and far enough. */
+    print_message("# %zu to the root, %zu of them deep\n", roots, deep);
+    assert_true(roots > ROUNDS / 4);
+    assert_true(deep > ROUNDS / 20);
+    unwind_cache_free(cache);
+}
+
 static void a_call_at_a_functions_end_belongs_to_that_function(void **state)
 {
     (void)state;
@@ -443,6 +508,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_lead_to_the_root),
+        cmocka_unit_test(what_the_last_walk_found_is_taken_over_only_as_it_still_stands),
         cmocka_unit_test(a_call_at_a_functions_end_belongs_to_that_function),
         cmocka_unit_test(a_slice_that_is_too_short_says_how_long_it_should_be),
         cmocka_unit_test(nonsense_ends_the_walk_with_its_reason),
