@@ -199,8 +199,8 @@ static int write_location(struct sink *sink, const struct location_info *info)
     if (info->frame == 0 || info->frame > interned->frames.len ||
         info->function > interned->functions.len || info->file > interned->texts.len)
         return -EINVAL;
-    return writer_put(writer, SQL_LOCATION, "iiiii", (int64_t)info->frame, (int64_t)info->depth,
-                      (int64_t)info->function, (int64_t)info->file, (int64_t)info->line);
+    const int64_t row[] = {info->frame, info->depth, info->function, info->file, info->line};
+    return writer_bulk_put(writer, BULK_LOCATION, row);
 }
 
 static int write_source_line(struct sink *sink, uint32_t file, uint32_t line, struct str text)
@@ -373,14 +373,18 @@ static int flush_interned(struct recording_writer *writer)
     for (; writer->frames_written < interned->frames.len && r == 0; writer->frames_written++) {
         struct frame_info frame = interned_frame_get(interned,
                                                      (uint32_t)writer->frames_written + 1);
-        r = writer_put(writer, SQL_FRAME, "isiiii", (int64_t)writer->frames_written + 1,
-                       str_from(schema_frame_kind_name(frame.kind)), (int64_t)frame.reason,
-                       (int64_t)frame.image, (int64_t)frame.address, (int64_t)frame.name);
+        const int64_t row[] = {(int64_t)writer->frames_written + 1,
+                               frame.kind,
+                               frame.reason,
+                               frame.image,
+                               (int64_t)frame.address,
+                               frame.name};
+        r = writer_bulk_put(writer, BULK_FRAME, row);
     }
     for (; writer->stacks_written < interned->stacks.len && r == 0; writer->stacks_written++) {
         const struct stack_node *node = &interned->stacks.data[writer->stacks_written];
-        r = writer_put(writer, SQL_STACK, "iii", (int64_t)writer->stacks_written + 1,
-                       (int64_t)node->parent, (int64_t)node->frame);
+        const int64_t row[] = {(int64_t)writer->stacks_written + 1, node->parent, node->frame};
+        r = writer_bulk_put(writer, BULK_STACK, row);
     }
     return r;
 }
@@ -409,6 +413,8 @@ int recording_writer_commit(struct recording_writer *writer)
         r = series_flush(writer, id);
     if (r == 0)
         r = flush_counters(writer);
+    if (r == 0)
+        r = writer_bulk_flush(writer);
     if (r < 0)
         return r;
     if (writer->in_transaction) {

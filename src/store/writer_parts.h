@@ -3,6 +3,7 @@
  * writer.c         sink calls, commit, finish
  * writer_create.c  a new file, whole or not at all
  * writer_rows.c    prepared statements
+ * writer_bulk.c    rows of the large tables, many at a time
  * writer_series.c  sample buffers, chunks and totals: the hot path */
 #pragma once
 
@@ -50,6 +51,15 @@ enum {
     WRITER_BLOB_BYTES_MAX = 64 << 20,
 };
 
+enum writer_bulk_kind { BULK_FRAME, BULK_STACK, BULK_LOCATION, BULK_TOTAL, WRITER_BULKS };
+enum { BULK_ROWS = 32, BULK_COLUMNS_MAX = 6 };
+
+struct writer_bulk {
+    sqlite3_stmt *many; /* BULK_ROWS at once */
+    unsigned rows;      /* that wait */
+    int64_t values[BULK_ROWS * BULK_COLUMNS_MAX];
+};
+
 struct total {
     uint32_t thread;
     uint32_t stack;
@@ -79,6 +89,7 @@ struct recording_writer {
     char *path;
     sqlite3 *db;
     sqlite3_stmt *sql[SQL_COUNT];
+    struct writer_bulk bulks[WRITER_BULKS];
     bool in_transaction;
     uint64_t (*clock_ns)(void);
     uint64_t interval_ns;
@@ -114,9 +125,22 @@ void writer_unprepare(struct recording_writer *writer);
  * blob). 0, or -errno after writer_fail(). */
 MUST_USE int writer_put(struct recording_writer *writer, enum writer_sql sql, const char *types,
                         ...);
+/* A transaction if there is none. */
+MUST_USE int writer_begin(struct recording_writer *writer);
+/* Runs a statement that is bound; a SQLite result code. */
+MUST_USE int writer_run(sqlite3_stmt *stmt);
 /* Ends the recording: remembers why, rolls back to the last commit. Returns the error. */
 int writer_fail(struct recording_writer *writer, int rc, const char *doing);
 int writer_fail_errno(struct recording_writer *writer, int error, const char *doing);
+
+/* writer_bulk.c */
+MUST_USE int writer_bulk_prepare(struct recording_writer *writer);
+void writer_bulk_unprepare(struct recording_writer *writer);
+/* A row in the order of its table's columns; written with others, by writer_bulk_flush() at
+ * the latest. */
+MUST_USE int writer_bulk_put(struct recording_writer *writer, enum writer_bulk_kind kind,
+                             const int64_t *values);
+MUST_USE int writer_bulk_flush(struct recording_writer *writer);
 
 /* writer_series.c */
 MUST_USE int series_buffer_init(struct series_buffer *buffer, enum series_kind kind);

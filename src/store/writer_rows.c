@@ -43,16 +43,17 @@ int writer_prepare(struct recording_writer *writer)
         if (rc != SQLITE_OK)
             return rc;
     }
-    return SQLITE_OK;
+    return writer_bulk_prepare(writer);
 }
 
 void writer_unprepare(struct recording_writer *writer)
 {
     for (size_t i = 0; i < SQL_COUNT; i++)
         db_finalize(&writer->sql[i]);
+    writer_bulk_unprepare(writer);
 }
 
-static int run(sqlite3_stmt *stmt)
+int writer_run(sqlite3_stmt *stmt)
 {
     errno = 0; /* db_errno() looks at it after a failed write */
     int rc = sqlite3_step(stmt);
@@ -73,14 +74,22 @@ static int bind(sqlite3_stmt *stmt, int at, char type, va_list *args)
     return sqlite3_bind_blob64(stmt, at, data, text.len, SQLITE_STATIC);
 }
 
+int writer_begin(struct recording_writer *writer)
+{
+    if (writer->in_transaction)
+        return 0;
+    int rc = writer_run(writer->sql[SQL_BEGIN]);
+    if (rc != SQLITE_OK)
+        return writer_fail(writer, rc, "write");
+    writer->in_transaction = true;
+    return 0;
+}
+
 int writer_put(struct recording_writer *writer, enum writer_sql sql, const char *types, ...)
 {
-    if (!writer->in_transaction) {
-        int rc = run(writer->sql[SQL_BEGIN]);
-        if (rc != SQLITE_OK)
-            return writer_fail(writer, rc, "write");
-        writer->in_transaction = true;
-    }
+    int r = writer_begin(writer);
+    if (r < 0)
+        return r;
     sqlite3_stmt *stmt = writer->sql[sql];
     int rc = SQLITE_OK;
     va_list args;
@@ -89,7 +98,7 @@ int writer_put(struct recording_writer *writer, enum writer_sql sql, const char 
         rc = bind(stmt, i + 1, types[i], &args);
     va_end(args);
     if (rc == SQLITE_OK)
-        rc = run(stmt);
+        rc = writer_run(stmt);
     return rc == SQLITE_OK ? 0 : writer_fail(writer, rc, "write");
 }
 

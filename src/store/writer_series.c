@@ -115,8 +115,9 @@ int series_flush(struct recording_writer *writer, uint32_t series)
     }
     for (size_t i = 0; i < buffer->dirty.len; i++) {
         struct total *total = &buffer->totals.data[buffer->dirty.data[i]];
-        int r = writer_put(writer, SQL_TOTAL, "iiiii", (int64_t)series, (int64_t)total->thread,
-                           (int64_t)total->stack, (int64_t)total->count, (int64_t)total->weight);
+        const int64_t row[] = {series, total->thread, total->stack, (int64_t)total->count,
+                               (int64_t)total->weight};
+        int r = writer_bulk_put(writer, BULK_TOTAL, row);
         if (r < 0)
             return r;
         total->dirty = false;
