@@ -35,7 +35,7 @@ uint64_t hash_bytes(const void *data, size_t len)
 static struct map_u64_slot *slot_of(struct map_u64_slot *slots, size_t cap, uint64_t key)
 {
     size_t at = hash_u64(key) & (cap - 1);
-    while (slots[at].used && slots[at].key != key)
+    while (slots[at].key != 0 && slots[at].key != key + 1)
         at = (at + 1) & (cap - 1);
     return &slots[at];
 }
@@ -47,8 +47,8 @@ static bool grow(struct map_u64 *map)
     if (!slots)
         return false;
     for (size_t i = 0; i < map->cap; i++)
-        if (map->slots[i].used)
-            *slot_of(slots, cap, map->slots[i].key) = map->slots[i];
+        if (map->slots[i].key != 0)
+            *slot_of(slots, cap, map->slots[i].key - 1) = map->slots[i];
     free(map->slots);
     map->slots = slots;
     map->cap = cap;
@@ -57,13 +57,15 @@ static bool grow(struct map_u64 *map)
 
 uint64_t *map_u64_at(struct map_u64 *map, uint64_t key, bool *ret_new)
 {
-    if ((map->len + 1) * 4 > map->cap * 3 && !grow(map))
+    if ((map->len + 1) * 8 > map->cap * 5 && !grow(map))
         return NULL;
-    struct map_u64_slot *slot = slot_of(map->slots, map->cap, key);
+    struct map_u64_slot *slot = key == UINT64_MAX ? &map->highest
+                                                  : slot_of(map->slots, map->cap, key);
+    bool fresh = slot->key == 0;
     if (ret_new)
-        *ret_new = !slot->used;
-    if (!slot->used) {
-        *slot = (struct map_u64_slot){.key = key, .used = true};
+        *ret_new = fresh;
+    if (fresh) {
+        *slot = (struct map_u64_slot){.key = key == UINT64_MAX ? 1 : key + 1};
         map->len++;
     }
     return &slot->value;
@@ -73,14 +75,29 @@ uint64_t *map_u64_find(const struct map_u64 *map, uint64_t key)
 {
     if (map->cap == 0)
         return NULL;
-    struct map_u64_slot *slot = slot_of(map->slots, map->cap, key);
-    return slot->used ? &slot->value : NULL;
+    const struct map_u64_slot *slot = key == UINT64_MAX ? &map->highest
+                                                        : slot_of(map->slots, map->cap, key);
+    return slot->key != 0 ? (uint64_t *)&slot->value : NULL;
+}
+
+bool map_u64_next(const struct map_u64 *map, size_t *at, uint64_t *ret_key, uint64_t *ret_value)
+{
+    while (*at < map->cap && map->slots[*at].key == 0)
+        ++*at;
+    if (*at > map->cap || (*at == map->cap && map->highest.key == 0))
+        return false;
+    const struct map_u64_slot *slot = *at < map->cap ? &map->slots[*at] : &map->highest;
+    *ret_key = *at < map->cap ? slot->key - 1 : UINT64_MAX;
+    *ret_value = slot->value;
+    ++*at;
+    return true;
 }
 
 void map_u64_clear(struct map_u64 *map)
 {
     if (map->slots)
         memset(map->slots, 0, map->cap * sizeof(*map->slots));
+    map->highest = (struct map_u64_slot){0};
     map->len = 0;
 }
 

@@ -15,12 +15,11 @@ static int frames_collect(const struct stack_image *image, struct symbols_frame 
     struct symbols_frame *frames = calloc(image->frames.len, sizeof(*frames));
     if (!frames)
         return -ENOMEM;
-    size_t count = 0;
-    for (size_t i = 0; i < image->frames.cap; i++) {
-        const struct map_u64_slot *slot = &image->frames.slots[i];
-        if (slot->used && slot->value)
-            frames[count++] = (struct symbols_frame){(uint32_t)slot->value, slot->key};
-    }
+    size_t count = 0, at = 0;
+    uint64_t address, frame;
+    while (map_u64_next(&image->frames, &at, &address, &frame))
+        if (frame)
+            frames[count++] = (struct symbols_frame){(uint32_t)frame, address};
     *ret = frames;
     return (int)count;
 }
@@ -116,10 +115,11 @@ static int functions_collect(struct stacks *st, const struct named *named, embed
     struct symbol found[SYMBOLS_INLINE_MAX];
     struct map_u64 starts = {0};
     int r = 0;
-    for (size_t i = 0; i < image->frames.cap && r == 0; i++) {
-        const struct map_u64_slot *slot = &image->frames.slots[i];
-        uint32_t hits = slot->used && slot->value < st->hits.len ? st->hits.data[slot->value] : 0;
-        size_t count = hits > 0 ? symbols_at(named->symbols, slot->key, found, SYMBOLS_INLINE_MAX)
+    size_t at = 0;
+    uint64_t address, frame;
+    while (r == 0 && map_u64_next(&image->frames, &at, &address, &frame)) {
+        uint32_t hits = frame < st->hits.len ? st->hits.data[frame] : 0;
+        size_t count = hits > 0 ? symbols_at(named->symbols, address, found, SYMBOLS_INLINE_MAX)
                                 : 0;
         if (count > 0 && found[count - 1].size_bytes > 0)
             r = function_add(list, &starts, named->image, &found[count - 1], hits);

@@ -50,6 +50,20 @@ static void a_map_finds_what_was_put_and_nothing_else(void **state)
     bool fresh = true;
     assert_int_equal(*map_u64_at(&map, 7ull << 32, &fresh), 8);
     assert_false(fresh);
+    /* Every key is one, also those at both ends. */
+    *map_u64_at(&map, UINT64_MAX, &fresh) = 77;
+    assert_true(fresh);
+    assert_int_equal(*map_u64_at(&map, UINT64_MAX, &fresh), 77);
+    assert_false(fresh);
+    size_t at = 0, seen = 0, len = map.len;
+    uint64_t each, value, sum = 0;
+    while (map_u64_next(&map, &at, &each, &value)) {
+        assert_int_equal(*map_u64_find(&map, each), value);
+        sum += each == UINT64_MAX || each == 0;
+        seen++;
+    }
+    assert_int_equal(seen, len);
+    assert_int_equal(sum, 2);
     map_u64_clear(&map);
     assert_int_equal(map.len, 0);
     assert_null(map_u64_find(&map, 7ull << 32));
