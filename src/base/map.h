@@ -25,6 +25,13 @@ struct map_u64 {
 uint64_t hash_u64(uint64_t key);
 uint64_t hash_bytes(const void *data, size_t len);
 
+/* Fetches what a lookup will need, for callers that know several keys beforehand. */
+static inline void map_u64_prefetch(const struct map_u64 *map, uint64_t key)
+{
+    if (map->cap > 0)
+        __builtin_prefetch(&map->slots[hash_u64(key) & (map->cap - 1)]);
+}
+
 /* The value's place, made with value 0 when absent; NULL when out of memory.
  * Valid until the next insertion. *ret_new may be NULL. */
 MUST_USE uint64_t *map_u64_at(struct map_u64 *map, uint64_t key, bool *ret_new);

@@ -153,25 +153,34 @@ static int user_frame(struct stacks *st, uint32_t process, const struct unwind_f
     return image_frame(st, image, FRAME_USER, address, ret);
 }
 
+static bool frame_is(const struct unwind_frame *a, const struct unwind_frame *b)
+{
+    return a->pc == b->pc && a->vaddr == b->vaddr && a->tag == b->tag;
+}
+
 /* Frames of a walk to ids, root first; those that are as they were cost a comparison. */
 static int user_frames(struct stacks *st, uint32_t process, size_t count, size_t *len)
 {
     size_t known = st->walk_process == process ? st->walk_len : 0, same = 0;
     st->walk_len = 0;
-    for (size_t i = 0; i < count; i++) {
+    while (same < count && same < known &&
+           frame_is(&st->walk_frames[same], &st->frames[count - 1 - same]))
+        same++;
+    /* The others are looked up in tables larger than the processor's caches: all at once. */
+    for (size_t i = same; i < count; i++) {
         const struct unwind_frame *frame = &st->frames[count - 1 - i];
-        struct unwind_frame *last = &st->walk_frames[i];
-        if (same == i && i < known && last->pc == frame->pc && last->vaddr == frame->vaddr &&
-            last->tag == frame->tag) {
-            same++;
-        } else {
-            int r = user_frame(st, process, frame, &st->walk_ids[i]);
-            if (r < 0)
-                return r;
-            *last = *frame;
-        }
-        st->path[(*len)++] = st->walk_ids[i];
+        if (frame->tag != 0)
+            map_u64_prefetch(&st->images.data[frame->tag - 1].frames, frame->vaddr);
     }
+    for (size_t i = same; i < count; i++) {
+        const struct unwind_frame *frame = &st->frames[count - 1 - i];
+        int r = user_frame(st, process, frame, &st->walk_ids[i]);
+        if (r < 0)
+            return r;
+        st->walk_frames[i] = *frame;
+    }
+    memcpy(st->path + *len, st->walk_ids, count * sizeof(*st->path));
+    *len += count;
     st->walk_len = count;
     st->walk_process = process;
     return 0;
