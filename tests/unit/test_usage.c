@@ -230,7 +230,7 @@ static void memory_over_time_is_seen(void **state)
     (void)state;
     struct catcher c = {0};
     struct spawn_result result;
-    record("exec python3 -c 'import time; b = bytearray(96 << 20); time.sleep(0.3)'", &c, &result);
+    record("exec python3 -c 'import time; b = bytearray(96 << 20); time.sleep(1)'", &c, &result);
     assert_true(sum_of(&c, "rss") > 96 << 20);
     assert_true(sum_of(&c, "pss") > 96 << 20);
     assert_true(sum_of(&c, "pss") <= sum_of(&c, "rss") + (1 << 20));

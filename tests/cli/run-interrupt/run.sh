@@ -1,8 +1,7 @@
 # Ctrl-C: what was finished is reported and kept; the status says how it ended.
-( trap - INT; exec whyslow run --out out --json -- sleep 0.15 >result 2>/dev/null ) &
+( trap - INT; exec whyslow run --out out --json -- sh -c 'echo >>begun; sleep 0.15' >result 2>/dev/null ) &
 pid=$!
-for i in $(seq 100); do pgrep -P $pid >/dev/null && break; sleep 0.05; done
-sleep 0.8
+for i in $(seq 600); do [ "$(cat begun 2>/dev/null | wc -l)" -ge 4 ] && break; sleep 0.05; done
 kill -INT $pid
 wait $pid; echo "exit $?"
 python3 - <<'PY'
