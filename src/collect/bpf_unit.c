@@ -123,19 +123,20 @@ void bpf_unit_close(struct bpf_unit *unit)
     free(unit);
 }
 
-void *bpf_unit_config(struct bpf_unit *unit, size_t bytes)
+int bpf_unit_config(struct bpf_unit *unit, const void *config, size_t bytes, struct why *why)
 {
     struct bpf_map *map;
+    int r = -ENOENT;
     bpf_object__for_each_map(map, unit->object)
     {
         const char *name = bpf_map__name(map);
-        size_t len = strlen(name), have;
-        if (len < 7 || strcmp(name + len - 7, ".rodata") != 0)
-            continue;
-        void *value = bpf_map__initial_value(map, &have);
-        return value && have == bytes ? value : NULL;
+        size_t len = strlen(name);
+        if (len >= 7 && strcmp(name + len - 7, ".rodata") == 0)
+            r = bpf_map__set_initial_value(map, config, bytes);
     }
-    return NULL;
+    return r < 0 ? why_set(why, WHY_FAILED, -r, NULL,
+                           "the BPF program '%s' has no constants of %zu bytes", unit->name, bytes)
+                 : 0;
 }
 
 int bpf_unit_map_size(struct bpf_unit *unit, const char *name, uint32_t entries, struct why *why)

@@ -1,7 +1,7 @@
 /* A BPF unit: one object file of bpf/, embedded in whyslow, on its way into the kernel.
  *
  *     bpf_unit_open()       parsed; nothing is in the kernel yet
- *     bpf_unit_config()     its constants (`const volatile … config`), to be set
+ *     bpf_unit_config()     sets its constants (`const volatile … config`)
  *     bpf_unit_map_size()   how large its maps become
  *     bpf_unit_load()       maps and programs into the kernel
  *     bpf_unit_attach()     programs that name what they hang on (tp_btf, raw_tp); others
@@ -29,8 +29,9 @@ struct bpf_blob { /* as tools/embed makes it; no bytes: built without clang */
 MUST_USE int bpf_unit_open(const struct bpf_blob *blob, struct bpf_unit **ret, struct why *why);
 void bpf_unit_close(struct bpf_unit *unit); /* NULL is fine */
 
-/* Only before loading. NULL when it has none, or one of another size: a fault of ours. */
-void *bpf_unit_config(struct bpf_unit *unit, size_t bytes);
+/* Both before loading. Another size than the program's, or no such map, is a fault of ours. */
+MUST_USE int bpf_unit_config(struct bpf_unit *unit, const void *config, size_t bytes,
+                             struct why *why);
 MUST_USE int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t entries,
                                struct why *why);
 MUST_USE int bpf_unit_load(struct bpf_unit *unit, struct why *why);
