@@ -143,8 +143,8 @@ int bpf_unit_map_size(struct bpf_unit *unit, const char *name, uint32_t entries,
 {
     struct bpf_map *map = bpf_object__find_map_by_name(unit->object, name);
     int r = map ? bpf_map__set_max_entries(map, entries) : -ENOENT;
-    return r < 0 ? why_set(why, WHY_FAILED, -r, NULL, "the BPF program '%s' has no map '%s' to size",
-                           unit->name, name)
+    return r < 0 ? why_set(why, WHY_FAILED, -r, NULL,
+                           "the BPF program '%s' has no map '%s' to size", unit->name, name)
                  : 0;
 }
 

@@ -66,8 +66,8 @@ static void piece_take(struct cpu_pieces *pieces, const struct cpu_deep_piece *p
                        uint64_t place)
 {
     struct cpu_deep_entry *entry = bytes == sizeof(*piece) ? entry_of(pieces, piece) : NULL;
-    if (bytes != sizeof(*piece) || (entry ? entry->count == CPU_DEEP_PIECES_MAX
-                                          : pieces->len == pieces->cap)) {
+    if (bytes != sizeof(*piece) ||
+        (entry ? entry->count == CPU_DEEP_PIECES_MAX : pieces->len == pieces->cap)) {
         pieces->refused++;
         return;
     }

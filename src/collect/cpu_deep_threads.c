@@ -16,7 +16,7 @@ enum {
 
 /* A value is what the program was told, with a count of changes above it. */
 #define CHANGE_ONE (UINT64_C(1) << 56)
-#define TOP_MASK (CHANGE_ONE - 1)
+#define TOP_MASK   (CHANGE_ONE - 1)
 
 static void tell(const struct cpu_tops *tops, uint32_t tid, uint64_t top)
 {

@@ -56,8 +56,8 @@ struct collector {
     size_t set_count;
     size_t active; /* the set that samples */
     uint32_t slice_bytes;
-    bool slice_stays;    /* a larger one could not be had */
-    const char *sets_na; /* why there is only one; NULL */
+    bool slice_stays;      /* a larger one could not be had */
+    const char *sets_na;   /* why there is only one; NULL */
     struct cpu_deep *deep; /* NULL: */
     char deep_na[512];     /* why not; with a remedy */
     uint64_t deep_counts[CPU_DEEP_COUNTS];

@@ -69,6 +69,12 @@ static int take_mmap2(struct collector *c, const struct perf_event_header *heade
     return stacks_mmap(c->stacks, &mmap);
 }
 
+static void deep_forget(struct collector *c, uint32_t tid)
+{
+    if (c->deep)
+        cpu_tops_forget(cpu_deep_tops(c->deep), tid);
+}
+
 static int take_comm(struct collector *c, const struct perf_event_header *header, uint64_t time_ns)
 {
     const struct comm_record *record = (const void *)header;
@@ -78,6 +84,7 @@ static int take_comm(struct collector *c, const struct perf_event_header *header
     if (exec) {
         c->begun = true;
         cpu_source_forget(c, (int)record->pid);
+        deep_forget(c, record->pid);
     }
     return stacks_comm(c->stacks, time_ns, (int)record->pid, (int)record->tid,
                        text_of(header, record->name), exec);
@@ -90,8 +97,7 @@ static int take_task(struct collector *c, const struct perf_event_header *header
         return -EBADMSG;
     if (header->type == PERF_RECORD_EXIT) {
         cpu_source_forget(c, (int)record->tid);
-        if (c->deep)
-            cpu_tops_forget(cpu_deep_tops(c->deep), record->tid);
+        deep_forget(c, record->tid);
         return stacks_exit(c->stacks, time_ns, (int)record->pid, (int)record->tid);
     }
     c->processes_started |= record->pid != record->ppid;
@@ -155,10 +161,9 @@ static void deep_count(struct collector *c, const struct perf_sample *sample,
     if (in->slice.more_count > 0 && found->end == UNWIND_ROOT &&
         found->slice_used_bytes > in->slice.len)
         c->deep_complete++;
-    /* The stack that a process begins with is known to the kernel. */
-    if (sample->tid != sample->pid)
-        cpu_tops_learn(cpu_deep_tops(c->deep), (uint32_t)sample->tid, found->end,
-                       in->slice.more_count > 0, in->slice.address + found->slice_used_bytes);
+    /* Of first threads, too: a child that a thread forks runs on that thread's stack. */
+    cpu_tops_learn(cpu_deep_tops(c->deep), (uint32_t)sample->tid, found->end,
+                   in->slice.more_count > 0, in->slice.address + found->slice_used_bytes);
 }
 
 static int take_sample(struct collector *c, const struct perf_event_header *header,
