@@ -14,12 +14,29 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The program itself, as it would be used. */
+static void probe_deep(struct probe *ret)
+{
+    struct why why = {0};
+    struct cpu_deep *deep = NULL;
+    int r = cpu_deep_open(1, &deep, &why);
+    cpu_deep_close(deep);
+    *ret = (struct probe){.ok = r == 0, .error = -r};
+    if (r == 0)
+        return;
+    snprintf(ret->detail, sizeof(ret->detail), "%.190s", why.what);
+    snprintf(ret->remedy, sizeof(ret->remedy), "%.190s", why.remedy);
+}
+
 static void cpu_probe(struct arena *arena, struct collector_probe *ret)
 {
     static const struct tier_step steps[] = {
         {TIER_KERNEL,
+         {probe_perf_system, probe_perf_kernel, probe_deep},
+         "sampled stacks of any process, deep ones and kernel frames included"},
+        {TIER_KERNEL,
          {probe_perf_system, probe_perf_kernel},
-         "sampled stacks of any process, kernel frames included"},
+         "sampled stacks of any process, kernel frames included, up to 64 KiB deep"},
         {TIER_USER, {probe_perf_own}, "sampled stacks of own processes, user space only"},
         {TIER_FLOOR, {probe_preload}, "samples by a timer inside the program, own threads only"},
         {0},
