@@ -95,10 +95,11 @@ static __always_inline __u32 pages_read(struct cpu_deep_piece *piece, __u64 at, 
         __u64 page = at + i * CPU_DEEP_PAGE_BYTES;
         if (page >= end)
             break;
-        if (bpf_probe_read_user(piece->bytes + i * CPU_DEEP_PAGE_BYTES, CPU_DEEP_PAGE_BYTES,
-                                (const void *)page) == 0)
-            read |= 1u << i;
-        else if (search)
+        long r = bpf_probe_read_user(piece->bytes + i * CPU_DEEP_PAGE_BYTES, CPU_DEEP_PAGE_BYTES,
+                                     (const void *)page);
+        /* Without a branch: the verifier would follow every combination of pages. */
+        read |= (~(__u32)((__u64)r >> 32) & 1) << i;
+        if (search && r != 0)
             break; /* the end of what is mapped, as far as we can tell */
     }
     return read;

@@ -411,7 +411,6 @@ def case_deep_alternate():
     run(whyslow, "record", "--", follow, "alternate", "4000")
     r = Recording()
     copied(r)
-    between("complete", r.complete(), 0.98 - deep_missing(r), 1)
     whole = collections.Counter()
     for _, stack, count, _ in r.totals:
         names = r.names(stack)
@@ -422,6 +421,7 @@ def case_deep_alternate():
     print(whole)
     # One frame for each KiB and one that burns: no other depth may be seen.
     assert set(whole) == {(201, 0), (0, 301)}, whole
+    between("complete", r.complete(), 0.98 - deep_missing(r), 1)
 
 
 def case_deep_nobody():
