@@ -32,11 +32,26 @@ struct {
     __type(value, __u64);
 } counts SEC(".maps");
 
+struct last { /* copy on this CPU */
+    __u64 end_ns, took_ns;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct last);
+} last_copy SEC(".maps");
+
 enum {
     GO_ON = 1, /* 0 would drop the sample */
     NAMESPACES_MAX = 8,
     /* Between the first thread's stack and whatever else is mapped lie at least 128 MiB. */
     FIRST_STACK_BYTES_MAX = 128 << 20,
+    /* A copy is followed by a pause of so many times what it took, so that at high rates the
+     * program that is measured gets on, and the next samples are not missed. */
+    PAUSES = 3,
+    PAUSE_NS_MAX = 500000, /* one that was held up must not cost us the next at 999 Hz */
     /* _start looks at what lies above where the stack begins. */
     ABOVE_BYTES = 256,
 };
@@ -46,6 +61,17 @@ static __always_inline void count_add(__u32 what, __u64 value)
     __u64 *count = bpf_map_lookup_elem(&counts, &what);
     if (count)
         *count += value;
+}
+
+/* 0: the last one was just before. */
+static __always_inline struct last *copy_begin(__u64 now_ns)
+{
+    __u32 zero = 0;
+    struct last *last = bpf_map_lookup_elem(&last_copy, &zero);
+    if (!last)
+        return 0;
+    __u64 pause_ns = PAUSES * last->took_ns;
+    return now_ns - last->end_ns < (pause_ns < PAUSE_NS_MAX ? pause_ns : PAUSE_NS_MAX) ? 0 : last;
 }
 
 /* The thread's id where we are: containers count from one again. */
@@ -177,8 +203,13 @@ int cpu_deep(struct bpf_perf_event_data_kern *context)
         count_add(CPU_DEEP_TOO_DEEP, 1);
         return GO_ON;
     }
-    moment.pc = regs_pc(regs);
     __u64 start_ns = moment.time_ns = bpf_ktime_get_ns();
+    struct last *last = copy_begin(start_ns);
+    if (!last) {
+        count_add(CPU_DEEP_SPARED, 1);
+        return GO_ON;
+    }
+    moment.pc = regs_pc(regs);
     /* Since Linux 6.2 the sample is prepared before we are called, its time included. */
     struct perf_sample_data *data = BPF_CORE_READ(context, data);
     if (bpf_core_field_exists(data->sample_flags) &&
@@ -195,6 +226,8 @@ int cpu_deep(struct bpf_perf_event_data_kern *context)
         moment.at += CPU_DEEP_PIECE_BYTES;
     }
     count_add(CPU_DEEP_SAMPLES, 1);
-    count_add(CPU_DEEP_NS, bpf_ktime_get_ns() - start_ns);
+    last->end_ns = bpf_ktime_get_ns();
+    last->took_ns = last->end_ns - start_ns;
+    count_add(CPU_DEEP_NS, last->took_ns);
     return GO_ON;
 }

@@ -139,12 +139,12 @@ int bpf_unit_config(struct bpf_unit *unit, const void *config, size_t bytes, str
                  : 0;
 }
 
-int bpf_unit_map_size(struct bpf_unit *unit, const char *name, uint32_t entries, struct why *why)
+int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t entries, struct why *why)
 {
-    struct bpf_map *map = bpf_object__find_map_by_name(unit->object, name);
-    int r = map ? bpf_map__set_max_entries(map, entries) : -ENOENT;
+    struct bpf_map *found = bpf_object__find_map_by_name(unit->object, map);
+    int r = found ? bpf_map__set_max_entries(found, entries) : -ENOENT;
     return r < 0 ? why_set(why, WHY_FAILED, -r, NULL,
-                           "the BPF program '%s' has no map '%s' to size", unit->name, name)
+                           "the BPF program '%s' has no map '%s' to size", unit->name, map)
                  : 0;
 }
 
@@ -186,16 +186,16 @@ int bpf_unit_attach(struct bpf_unit *unit, struct why *why)
     return r < 0 ? unit_why(unit, -r, "attaching", why) : 0;
 }
 
-int bpf_unit_program_fd(const struct bpf_unit *unit, const char *name)
+int bpf_unit_program_fd(const struct bpf_unit *unit, const char *program)
 {
-    const struct bpf_program *program = bpf_object__find_program_by_name(unit->object, name);
-    return program ? bpf_program__fd(program) : -ENOENT;
+    const struct bpf_program *found = bpf_object__find_program_by_name(unit->object, program);
+    return found ? bpf_program__fd(found) : -ENOENT;
 }
 
-int bpf_unit_map_fd(const struct bpf_unit *unit, const char *name)
+int bpf_unit_map_fd(const struct bpf_unit *unit, const char *map)
 {
-    const struct bpf_map *map = bpf_object__find_map_by_name(unit->object, name);
-    return map ? bpf_map__fd(map) : -ENOENT;
+    const struct bpf_map *found = bpf_object__find_map_by_name(unit->object, map);
+    return found ? bpf_map__fd(found) : -ENOENT;
 }
 
 int bpf_counts_read(int map_fd, uint64_t *ret, uint32_t count)

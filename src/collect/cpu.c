@@ -296,6 +296,7 @@ static int counters_put(struct collector *c)
         {"cpu.deep_copied", UNIT_COUNT, c->deep_counts[CPU_DEEP_SAMPLES], c->deep != NULL},
         {"cpu.deep_cut", UNIT_COUNT, c->deep_counts[CPU_DEEP_RING_FULL], c->deep != NULL},
         {"cpu.deep_beyond", UNIT_COUNT, c->deep_counts[CPU_DEEP_TOO_DEEP], c->deep != NULL},
+        {"cpu.deep_spared", UNIT_COUNT, c->deep_counts[CPU_DEEP_SPARED], c->deep != NULL},
         {"cpu.deep_unmatched", UNIT_COUNT, unmatched, c->deep != NULL},
         {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
         {"cpu.throttled", UNIT_COUNT, c->throttled, true},

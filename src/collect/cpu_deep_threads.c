@@ -49,14 +49,11 @@ void cpu_tops_learn(struct cpu_tops *tops, uint32_t tid, enum unwind_end end, bo
     if (!value || *value / CHANGE_ONE > CHANGES_MAX)
         return;
     uint64_t known = *value & TOP_MASK;
-    if (end == UNWIND_ROOT) {
-        if (known != top)
-            set(tops, value, tid, top);
-    } else if (known == CPU_DEEP_NEVER) {
+    bool failed = known == CPU_DEEP_TRY && copied; /* set once more, it counts as a change */
+    if (end == UNWIND_ROOT && known != top)
+        set(tops, value, tid, top);
+    else if (end == UNWIND_TRUNCATED && (known == CPU_DEEP_NEVER || failed))
         set(tops, value, tid, CPU_DEEP_TRY);
-    } else if (known == CPU_DEEP_TRY && copied) {
-        set(tops, value, tid, CPU_DEEP_TRY); /* one more that failed */
-    }
 }
 
 void cpu_tops_forget(struct cpu_tops *tops, uint32_t tid)

@@ -56,6 +56,7 @@ enum cpu_deep_count {
     CPU_DEEP_SAMPLES,   /* stacks of which more was copied */
     CPU_DEEP_RING_FULL, /* stacks of which a piece was lost */
     CPU_DEEP_TOO_DEEP,  /* stacks left alone: deeper than all pieces together */
+    CPU_DEEP_SPARED,    /* stacks left alone: the last copy was just before */
     CPU_DEEP_NS,        /* time spent copying */
     CPU_DEEP_COUNTS,
 };
