@@ -2,11 +2,13 @@
 #include "collect/bpf_unit.h"
 
 #include "base/str.h"
+#include "collect/bpf_types.h"
 #include "host/probe.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +85,22 @@ static int unit_why(const struct bpf_unit *unit, int error, const char *doing, s
                      libbpf_words);
 }
 
-int bpf_unit_open(const struct bpf_blob *blob, struct bpf_unit **ret, struct why *why)
+/* Opened once for its own types, and once more with those of the kernel that it needs. */
+static struct bpf_object *object_open(const struct bpf_blob *blob, const char *cache_dir)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = blob->name);
+    char types[PATH_MAX];
+    struct bpf_object *object = bpf_object__open_mem(blob->bytes, blob->len, &opts);
+    if (!object ||
+        bpf_types_file(blob->bytes, blob->len, bpf_object__btf(object), cache_dir, types) < 0)
+        return object;
+    bpf_object__close(object);
+    opts.btf_custom_path = types;
+    return bpf_object__open_mem(blob->bytes, blob->len, &opts);
+}
+
+int bpf_unit_open(const struct bpf_blob *blob, const char *cache_dir, struct bpf_unit **ret,
+                  struct why *why)
 {
     if (blob->len == 0)
         return why_set(why, WHY_DENIED, EOPNOTSUPP,
@@ -96,9 +113,8 @@ int bpf_unit_open(const struct bpf_blob *blob, struct bpf_unit **ret, struct why
     if (!unit)
         return why_nomem(why);
     unit->name = blob->name;
-    LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = blob->name);
     libbpf_print_fn_t old = words_begin();
-    unit->object = bpf_object__open_mem(blob->bytes, blob->len, &opts);
+    unit->object = object_open(blob, cache_dir);
     int r = unit->object ? 0 : -errno;
     libbpf_set_print(old);
     if (r < 0) {

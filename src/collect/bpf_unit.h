@@ -26,7 +26,10 @@ struct bpf_blob { /* as tools/embed makes it; no bytes: built without clang */
     size_t len;
 };
 
-MUST_USE int bpf_unit_open(const struct bpf_blob *blob, struct bpf_unit **ret, struct why *why);
+/* `cache_dir` keeps what was found out about the kernel's types (bpf_types.h); may be NULL.
+ * What is in there is not trusted to be right: when loading fails, try once without. */
+MUST_USE int bpf_unit_open(const struct bpf_blob *blob, const char *cache_dir,
+                           struct bpf_unit **ret, struct why *why);
 void bpf_unit_close(struct bpf_unit *unit); /* NULL is fine */
 
 /* Both before loading. Another size than the program's, or no such map, is a fault of ours. */

@@ -19,7 +19,7 @@ static void probe_deep(struct probe *ret)
 {
     struct why why = {0};
     struct cpu_deep *deep = NULL;
-    int r = cpu_deep_open(1, &deep, &why);
+    int r = cpu_deep_open(1, NULL, &deep, &why);
     cpu_deep_close(deep);
     *ret = (struct probe){.ok = r == 0, .error = -r};
     if (r == 0)
@@ -135,7 +135,7 @@ static void deep_open(struct collector *c)
         snprintf(c->deep_na, sizeof(c->deep_na), "stacks are not walked by whyslow (-g)");
         return;
     }
-    if (cpu_deep_open(cpus > 0 ? (size_t)cpus : 1, &c->deep, &why) == 0)
+    if (cpu_deep_open(cpus > 0 ? (size_t)cpus : 1, c->opts.cache_dir, &c->deep, &why) == 0)
         return;
     snprintf(c->deep_na, sizeof(c->deep_na), "%.300s%s%.200s", why.what, why.remedy[0] ? "; " : "",
              why.remedy);

@@ -197,10 +197,11 @@ static uint32_t pid_ns_here(void)
     return (uint32_t)stat_ns.st_ino;
 }
 
-static int unit_load(struct cpu_deep *deep, uint32_t ring_bytes, struct why *why)
+static int unit_load(struct cpu_deep *deep, uint32_t ring_bytes, const char *cache_dir,
+                     struct why *why)
 {
     struct bpf_blob blob = {"cpu_deep", cpu_deep_bpf, cpu_deep_bpf_bytes};
-    int r = bpf_unit_open(&blob, &deep->unit, why);
+    int r = bpf_unit_open(&blob, cache_dir, &deep->unit, why);
     if (r < 0)
         return r;
     struct cpu_deep_config config = {.pid_ns = pid_ns_here(), .ring_bytes = ring_bytes};
@@ -210,7 +211,7 @@ static int unit_load(struct cpu_deep *deep, uint32_t ring_bytes, struct why *why
     return r < 0 ? r : bpf_unit_load(deep->unit, why);
 }
 
-int cpu_deep_open(size_t cpu_count, struct cpu_deep **ret, struct why *why)
+int cpu_deep_open(size_t cpu_count, const char *cache_dir, struct cpu_deep **ret, struct why *why)
 {
     struct cpu_deep *deep = calloc(1, sizeof(*deep));
     if (!deep)
@@ -218,7 +219,12 @@ int cpu_deep_open(size_t cpu_count, struct cpu_deep **ret, struct why *why)
     uint32_t ring_bytes = RING_BYTES_MIN;
     while (ring_bytes < RING_BYTES_MAX && ring_bytes < cpu_count * RING_BYTES_A_CPU)
         ring_bytes *= 2;
-    int r = unit_load(deep, ring_bytes, why);
+    int r = unit_load(deep, ring_bytes, cache_dir, why);
+    if (r < 0 && r != -EPERM && r != -EACCES && cache_dir) {
+        bpf_unit_close(deep->unit);
+        deep->unit = NULL;
+        r = unit_load(deep, ring_bytes, NULL, why);
+    }
     if (r == 0)
         r = bpf_ring_map(bpf_unit_map_fd(deep->unit, "pieces"), ring_bytes, &deep->ring, why);
     if (r == 0 && cpu_pieces_init(&deep->ring, &deep->pieces) < 0)

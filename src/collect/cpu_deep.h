@@ -67,7 +67,8 @@ uint64_t cpu_tops_get(const struct cpu_tops *tops, uint32_t tid);
 /* The two with their program. */
 struct cpu_deep;
 
-MUST_USE int cpu_deep_open(size_t cpu_count, struct cpu_deep **ret, struct why *why);
+MUST_USE int cpu_deep_open(size_t cpu_count, const char *cache_dir, struct cpu_deep **ret,
+                           struct why *why);
 void cpu_deep_close(struct cpu_deep *deep); /* NULL is fine */
 int cpu_deep_program_fd(const struct cpu_deep *deep);
 int cpu_deep_wake_fd(const struct cpu_deep *deep); /* readable when the ring is half full */

@@ -33,7 +33,7 @@ static struct bpf_unit *told_open(void)
     struct bpf_unit *unit = NULL;
     struct bpf_blob blob = {"told", told_bpf, told_bpf_bytes};
     uint32_t config[2] = {(uint32_t)getpid(), 0};
-    assert_int_equal(bpf_unit_open(&blob, &unit, &why), 0);
+    assert_int_equal(bpf_unit_open(&blob, NULL, &unit, &why), 0);
     assert_int_equal(bpf_unit_config(unit, config, sizeof(config), &why), 0);
     assert_int_equal(bpf_unit_map_size(unit, "calls", 65536, &why), 0);
     assert_int_equal(bpf_unit_load(unit, &why), 0);
@@ -106,7 +106,7 @@ static void the_verifier_is_quoted(void **state)
     struct why why = {0};
     struct bpf_unit *unit = NULL;
     struct bpf_blob blob = {"refused", refused_bpf, refused_bpf_bytes};
-    assert_int_equal(bpf_unit_open(&blob, &unit, &why), 0);
+    assert_int_equal(bpf_unit_open(&blob, NULL, &unit, &why), 0);
     assert_true(bpf_unit_load(unit, &why) < 0);
     assert_int_equal(why.kind, WHY_DENIED);
     assert_non_null(strstr(why.what, "verifier refuses the BPF program 'refused'"));
@@ -122,11 +122,11 @@ static void what_is_no_program_is_refused(void **state)
     struct bpf_unit *unit = NULL;
     static const unsigned char garbage[64] = "no ELF at all";
     struct bpf_blob none = {"none", NULL, 0}, bad = {"bad", garbage, sizeof(garbage)};
-    assert_int_equal(bpf_unit_open(&none, &unit, &why), -EOPNOTSUPP);
+    assert_int_equal(bpf_unit_open(&none, NULL, &unit, &why), -EOPNOTSUPP);
     assert_int_equal(why.kind, WHY_DENIED);
     assert_non_null(strstr(why.what, "built without"));
     assert_non_null(strstr(why.remedy, "clang"));
-    assert_true(bpf_unit_open(&bad, &unit, &why) < 0);
+    assert_true(bpf_unit_open(&bad, NULL, &unit, &why) < 0);
     assert_non_null(strstr(why.what, "bad"));
     assert_null(unit);
     bpf_unit_close(NULL);
@@ -141,7 +141,7 @@ static void another_config_or_map_is_refused(void **state)
     struct bpf_unit *unit = NULL;
     struct bpf_blob blob = {"told", told_bpf, told_bpf_bytes};
     uint64_t config[2] = {0};
-    assert_int_equal(bpf_unit_open(&blob, &unit, &why), 0);
+    assert_int_equal(bpf_unit_open(&blob, NULL, &unit, &why), 0);
     assert_true(bpf_unit_config(unit, config, sizeof(config), &why) < 0);
     assert_non_null(strstr(why.what, "constants of 16 bytes"));
     assert_int_equal(bpf_unit_map_size(unit, "nowhere", 1, &why), -ENOENT);
@@ -164,7 +164,7 @@ static void without_privileges_the_capability_is_named(void **state)
         struct bpf_blob blob = {"told", told_bpf, told_bpf_bytes};
         if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
             _exit(2);
-        int r = bpf_unit_open(&blob, &unit, &why);
+        int r = bpf_unit_open(&blob, NULL, &unit, &why);
         if (r == 0)
             r = bpf_unit_load(unit, &why);
         bpf_unit_close(unit);
