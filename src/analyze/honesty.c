@@ -12,6 +12,7 @@ static const struct source sources[] = {
     {"cpu.samples", offsetof(struct honesty, samples)},
     {"cpu.complete", offsetof(struct honesty, complete)},
     {"cpu.truncated", offsetof(struct honesty, truncated)},
+    {"cpu.deep_complete", offsetof(struct honesty, deep_complete)},
     {"cpu.throttled", offsetof(struct honesty, throttled)},
     {"cpu.sampled_ns", offsetof(struct honesty, sampled_ns)},
     {"cpu.rusage_ns", offsetof(struct honesty, rusage_ns)},
@@ -91,6 +92,8 @@ struct value honesty_value(struct arena *arena, const struct honesty *honesty)
               share_value(honesty->complete, honesty->samples));
     value_put(&map, "truncated_pct", "truncated stacks",
               share_value(honesty->truncated, honesty->samples));
+    value_put(&map, "deep_complete", "complete beyond the slice",
+              count_value(honesty->deep_complete, "no more than the slice was copied of stacks"));
     value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
     value_put(&map, "throttled", NULL,
               count_value(honesty->throttled, "throttling was not counted"));

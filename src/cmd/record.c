@@ -138,6 +138,8 @@ static int show(const struct cmd_call *call, const struct record_run_result *res
         fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(&arena, &honesty));
         if (result->kernel_na[0])
             fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
+        if (result->deep_na[0])
+            fprintf(err, "whyslow: stacks deeper than the slice: n/a: %s\n", result->deep_na);
         if (result->samples == 0 && is_worth_samples(call, &honesty))
             r = why_set(why, WHY_FAILED, ENODATA,
                         "are its threads shorter than a sample? raise -F, or record with -a",

@@ -305,6 +305,9 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
         perf_plan_event(plan, result.event, sizeof(result.event));
         if (!plan->kernel)
             snprintf(result.kernel_na, sizeof(result.kernel_na), "%s", plan->kernel_na);
+        const char *deep_na = cpu_deep_na(record.collector);
+        if (deep_na && counts.truncated > 0)
+            snprintf(result.deep_na, sizeof(result.deep_na), "%s", deep_na);
     }
     result.samples = counts.samples;
     result.status = shell_status(&record);

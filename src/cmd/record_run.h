@@ -21,6 +21,7 @@ struct record_run_result {
     uint64_t samples;
     char event[32];
     char kernel_na[256]; /* empty: kernel code is in it */
+    char deep_na[512];   /* empty: stacks deeper than the slice are complete, or there are none */
 };
 
 /* Interrupts must be watched. A target that fails is no error. */

@@ -12,13 +12,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
+
+/* The program itself, as it would be used. */
+static void probe_deep(struct probe *ret)
+{
+    struct why why = {0};
+    struct cpu_deep *deep = NULL;
+    int r = cpu_deep_open(1, NULL, &deep, &why);
+    cpu_deep_close(deep);
+    *ret = (struct probe){.ok = r == 0, .error = -r};
+    if (r == 0)
+        return;
+    snprintf(ret->detail, sizeof(ret->detail), "%.190s", why.what);
+    snprintf(ret->remedy, sizeof(ret->remedy), "%.190s", why.remedy);
+}
 
 static void cpu_probe(struct arena *arena, struct collector_probe *ret)
 {
     static const struct tier_step steps[] = {
         {TIER_KERNEL,
+         {probe_perf_system, probe_perf_kernel, probe_deep},
+         "sampled stacks of any process, deep ones and kernel frames included"},
+        {TIER_KERNEL,
          {probe_perf_system, probe_perf_kernel},
-         "sampled stacks of any process, kernel frames included"},
+         "sampled stacks of any process, kernel frames included, up to 64 KiB deep"},
         {TIER_USER, {probe_perf_own}, "sampled stacks of own processes, user space only"},
         {TIER_FLOOR, {probe_preload}, "samples by a timer inside the program, own threads only"},
         {0},
@@ -103,8 +121,24 @@ static void cpu_close(struct collector *c)
     if (!c)
         return;
     cpu_events_close(c);
+    cpu_deep_close(c->deep);
     stacks_close(c->stacks);
     free(c);
+}
+
+/* Not having it is no failure: deep stacks end as truncated, and the recording says why. */
+static void deep_open(struct collector *c)
+{
+    struct why why = {0};
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (c->plan.stacks != PERF_STACKS_SLICE) {
+        snprintf(c->deep_na, sizeof(c->deep_na), "stacks are not walked by whyslow (-g)");
+        return;
+    }
+    if (cpu_deep_open(cpus > 0 ? (size_t)cpus : 1, c->opts.cache_dir, &c->deep, &why) == 0)
+        return;
+    snprintf(c->deep_na, sizeof(c->deep_na), "%.300s%s%.200s", why.what, why.remedy[0] ? "; " : "",
+             why.remedy);
 }
 
 static int start(struct collector *c, struct why *why)
@@ -116,6 +150,7 @@ static int start(struct collector *c, struct why *why)
     c->registers_mask = perf_registers_mask();
     c->slice_bytes = CPU_SLICE_BYTES_MIN;
     cpu_cycles_begin(c);
+    deep_open(c);
     r = stacks_make(c, why);
     if (r == 0)
         r = cpu_events_open(c, why);
@@ -189,6 +224,8 @@ static int cpu_stop(struct collector *c, struct why *why)
     cpu_events_disable(c);
     cpu_account_look(c);
     int r = take(c, true, why);
+    if (c->deep && cpu_deep_counts(c->deep, c->deep_counts) < 0)
+        c->deep_counts[CPU_DEEP_NS] = 0;
     c->stopped = true;
     c->own_ns = own_cpu_ns() - c->own_start_ns;
     return r;
@@ -231,6 +268,8 @@ static int document_put(struct collector *c)
         jsonw_text(&json, STR("sampled"));
     else
         jsonw_text(&json, str_from(c->plan.kernel_na));
+    jsonw_key(&json, "deep_stacks");
+    jsonw_text(&json, c->deep ? STR("copied") : str_from(c->deep_na));
     jsonw_object_end(&json);
     int r = fclose(out) == 0 ? sink_document(c->sink, "cpu", (struct str){text, len}) : -ENOMEM;
     free(text);
@@ -242,6 +281,8 @@ static int counters_put(struct collector *c)
     bool walked = c->plan.stacks != PERF_STACKS_NONE;
     uint64_t account_ns = 0;
     bool account = cpu_account_get(c, &account_ns);
+    uint64_t unmatched = c->deep ? cpu_deep_pieces(c->deep)->unmatched : 0;
+    uint64_t kernel_ns = c->sample_cost_ns * c->samples + c->deep_counts[CPU_DEEP_NS];
     const struct {
         const char *name;
         enum unit unit;
@@ -251,11 +292,17 @@ static int counters_put(struct collector *c)
         {"cpu.samples", UNIT_COUNT, c->samples, true},
         {"cpu.complete", UNIT_COUNT, c->complete, walked},
         {"cpu.truncated", UNIT_COUNT, c->truncated, walked},
+        {"cpu.deep_complete", UNIT_COUNT, c->deep_complete, c->deep != NULL},
+        {"cpu.deep_copied", UNIT_COUNT, c->deep_counts[CPU_DEEP_SAMPLES], c->deep != NULL},
+        {"cpu.deep_cut", UNIT_COUNT, c->deep_counts[CPU_DEEP_RING_FULL], c->deep != NULL},
+        {"cpu.deep_beyond", UNIT_COUNT, c->deep_counts[CPU_DEEP_TOO_DEEP], c->deep != NULL},
+        {"cpu.deep_spared", UNIT_COUNT, c->deep_counts[CPU_DEEP_SPARED], c->deep != NULL},
+        {"cpu.deep_unmatched", UNIT_COUNT, unmatched, c->deep != NULL},
         {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
         {"cpu.throttled", UNIT_COUNT, c->throttled, true},
         {"cpu.rusage_ns", UNIT_NS, account_ns, account},
         {"cpu.own_ns", UNIT_NS, c->own_ns, true},
-        {"cpu.kernel_ns", UNIT_NS, c->sample_cost_ns * c->samples, c->sample_cost_ns > 0},
+        {"cpu.kernel_ns", UNIT_NS, kernel_ns, c->sample_cost_ns > 0},
         {"cpu.doubled", UNIT_COUNT, c->doubled, c->doubled > 0},
         {"cpu.out_of_order", UNIT_COUNT, c->rings.late, c->rings.late > 0},
         {"loss.ring_full", UNIT_COUNT, MAX(c->lost, c->lost_samples), true},
@@ -297,6 +344,8 @@ size_t cpu_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)
     size_t count = MIN(max, c->cpu_count);
     for (size_t i = 0; i < count; i++)
         fds[i] = (struct pollfd){.fd = c->ring_fds[i], .events = POLLIN};
+    if (c->deep && count < max)
+        fds[count++] = (struct pollfd){.fd = cpu_deep_wake_fd(c->deep), .events = POLLIN};
     return count;
 }
 
@@ -310,6 +359,11 @@ void cpu_counts(const struct collector *c, struct cpu_counts *ret)
         .throttled = c->throttled,
         .sampled_ns = c->sampled_ns,
     };
+}
+
+const char *cpu_deep_na(const struct collector *c)
+{
+    return c->deep ? NULL : c->deep_na;
 }
 
 const struct perf_plan *cpu_plan(const struct collector *c)

@@ -52,3 +52,5 @@ struct cpu_counts {
 };
 void cpu_counts(const struct collector *collector, struct cpu_counts *ret);
 const struct perf_plan *cpu_plan(const struct collector *collector);
+/* Why stacks deeper than a slice end as truncated; NULL: they do not. */
+const char *cpu_deep_na(const struct collector *collector);

@@ -175,6 +175,8 @@ void cpu_calibrate(struct collector *c)
             break;
         if (ioctl(fds[opened], PERF_EVENT_IOC_SET_OUTPUT, c->ring_fds[opened]) < 0)
             break;
+        if (c->deep) /* it has its cost, too */
+            ioctl(fds[opened], PERF_EVENT_IOC_SET_BPF, cpu_deep_program_fd(c->deep));
     }
     uint64_t gaps[CALIBRATION_GAPS_MAX];
     size_t count = 0;

@@ -144,6 +144,17 @@ struct fd_list {
     size_t *len, *cap;
 };
 
+/* What the target starts from now on inherits it with the event. */
+static void deep_attach(struct collector *c, int fd)
+{
+    if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, cpu_deep_program_fd(c->deep)) == 0)
+        return;
+    snprintf(c->deep_na, sizeof(c->deep_na), "a BPF program cannot be put on a perf event: %s",
+             strerror(errno));
+    cpu_deep_close(c->deep);
+    c->deep = NULL;
+}
+
 /* One event on one CPU, writing to that CPU's ring. `owner`: generation and tid, 0 for none. */
 static int event_add(struct collector *c, struct perf_event_attr *attr, int pid, size_t cpu,
                      uint64_t owner, struct fd_list fds)
@@ -156,6 +167,8 @@ static int event_add(struct collector *c, struct perf_event_attr *attr, int pid,
         return fd;
     if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->ring_fds[cpu]) < 0)
         return -errno;
+    if (c->deep && attr->sample_type & PERF_SAMPLE_STACK_USER)
+        deep_attach(c, fd);
     uint64_t id;
     if (owner != 0 && ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0) {
         uint64_t *slot = map_u64_at(&c->owners, id, NULL);

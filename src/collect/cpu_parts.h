@@ -4,12 +4,15 @@
  * cpu_events.c  opening events and rings, taking turns between periods, larger slices
  * cpu_records.c what the records in the rings mean
  * cpu_cycles.c  cycles as time
- * cpu_account.c CPU time by the kernel's books, and what a sample costs */
+ * cpu_account.c CPU time by the kernel's books, and what a sample costs
+ *
+ * cpu_deep.h stands apart: what lies beyond the slice. */
 #pragma once
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "collect/cpu.h"
+#include "collect/cpu_deep.h"
 #include "collect/perf_ring.h"
 #include "collect/stacks.h"
 
@@ -53,8 +56,11 @@ struct collector {
     size_t set_count;
     size_t active; /* the set that samples */
     uint32_t slice_bytes;
-    bool slice_stays;    /* a larger one could not be had */
-    const char *sets_na; /* why there is only one; NULL */
+    bool slice_stays;      /* a larger one could not be had */
+    const char *sets_na;   /* why there is only one; NULL */
+    struct cpu_deep *deep; /* NULL: */
+    char deep_na[512];     /* why not; with a remedy */
+    uint64_t deep_counts[CPU_DEEP_COUNTS];
     int cgroup_fd;
     uint64_t random;
     uint64_t turn_ns; /* when the next set takes over */
@@ -72,6 +78,7 @@ struct collector {
     uint64_t account_start_ns, account_last_ns;
 
     uint64_t samples, complete, truncated, no_user, sampled_ns, user_ns;
+    uint64_t deep_complete; /* of the complete ones: only thanks to what lay beyond the slice */
     uint64_t ends[UNWIND_ENDS];
     uint64_t lost, lost_samples, throttled, unthrottled, malformed, refused, doubled;
     uint64_t turn_samples, turn_truncated; /* since the last turn */

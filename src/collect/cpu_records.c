@@ -69,6 +69,12 @@ static int take_mmap2(struct collector *c, const struct perf_event_header *heade
     return stacks_mmap(c->stacks, &mmap);
 }
 
+static void deep_forget(struct collector *c, uint32_t tid)
+{
+    if (c->deep)
+        cpu_tops_forget(cpu_deep_tops(c->deep), tid);
+}
+
 static int take_comm(struct collector *c, const struct perf_event_header *header, uint64_t time_ns)
 {
     const struct comm_record *record = (const void *)header;
@@ -78,6 +84,7 @@ static int take_comm(struct collector *c, const struct perf_event_header *header
     if (exec) {
         c->begun = true;
         cpu_source_forget(c, (int)record->pid);
+        deep_forget(c, record->pid);
     }
     return stacks_comm(c->stacks, time_ns, (int)record->pid, (int)record->tid,
                        text_of(header, record->name), exec);
@@ -90,6 +97,7 @@ static int take_task(struct collector *c, const struct perf_event_header *header
         return -EBADMSG;
     if (header->type == PERF_RECORD_EXIT) {
         cpu_source_forget(c, (int)record->tid);
+        deep_forget(c, record->tid);
         return stacks_exit(c->stacks, time_ns, (int)record->pid, (int)record->tid);
     }
     c->processes_started |= record->pid != record->ppid;
@@ -131,6 +139,33 @@ static int sample_put(struct collector *c, const struct perf_sample *sample, uin
     return sink_sample(c->sink, &out);
 }
 
+/* What was copied of the stack beyond the slice; the parts live in the ring. */
+static void deep_join(struct collector *c, const struct perf_sample *sample, uint64_t pc,
+                      struct unwind_slice parts[CPU_DEEP_PARTS_MAX], struct unwind_slice *slice)
+{
+    struct cpu_moment moment = {
+        .time_ns = sample->time_ns,
+        .sp = slice->address,
+        .pc = pc,
+        .tid = (uint32_t)sample->tid,
+    };
+    slice->more = parts;
+    slice->more_count = cpu_pieces_find(cpu_deep_pieces(c->deep), &moment, parts);
+}
+
+static void deep_count(struct collector *c, const struct perf_sample *sample,
+                       const struct stacks_sample *in, const struct stacks_found *found)
+{
+    if (in->slice.len == 0)
+        return;
+    if (in->slice.more_count > 0 && found->end == UNWIND_ROOT &&
+        found->slice_used_bytes > in->slice.len)
+        c->deep_complete++;
+    /* Of first threads, too: a child that a thread forks runs on that thread's stack. */
+    cpu_tops_learn(cpu_deep_tops(c->deep), (uint32_t)sample->tid, found->end,
+                   in->slice.more_count > 0, in->slice.address + found->slice_used_bytes);
+}
+
 static int take_sample(struct collector *c, const struct perf_event_header *header,
                        uint64_t time_ns)
 {
@@ -143,6 +178,7 @@ static int take_sample(struct collector *c, const struct perf_event_header *head
         return 0;
     }
     struct unwind_registers registers;
+    struct unwind_slice parts[CPU_DEEP_PARTS_MAX];
     struct stacks_sample in = {
         .time_ns = time_ns,
         .pid = sample.pid,
@@ -162,6 +198,8 @@ static int take_sample(struct collector *c, const struct perf_event_header *head
         in.registers = &registers;
         unsigned sp = unwind_machine_here() == UNWIND_X86_64 ? 7 : 31;
         in.slice = (struct unwind_slice){registers.reg[sp], sample.stack, sample.stack_bytes};
+        if (c->deep)
+            deep_join(c, &sample, registers.pc, parts, &in.slice);
     }
     struct stacks_found found;
     r = stacks_sample(c->stacks, &in, &found);
@@ -169,6 +207,8 @@ static int take_sample(struct collector *c, const struct perf_event_header *head
         return r;
     c->begun = true;
     ends_count(c, &sample, &found);
+    if (c->deep)
+        deep_count(c, &sample, &in, &found);
     return sample_put(c, &sample, time_ns, &found);
 }
 
@@ -219,6 +259,8 @@ int cpu_records_take(struct collector *c, bool all)
     uint64_t time_ns;
     int failed = 0;
     perf_rings_begin(&c->rings, clock_mono_ns(), all);
+    if (c->deep)
+        cpu_pieces_look(cpu_deep_pieces(c->deep));
     while ((header = perf_rings_next(&c->rings, &time_ns))) {
         int r = record_take(c, header, time_ns);
         if (r == -EBADMSG)
@@ -229,5 +271,7 @@ int cpu_records_take(struct collector *c, bool all)
             failed = r; /* go on: the sink counts what it drops */
     }
     perf_rings_end(&c->rings);
+    if (c->deep)
+        cpu_pieces_settle(cpu_deep_pieces(c->deep), c->rings.horizon_ns);
     return failed;
 }

@@ -244,7 +244,7 @@ void probe_perf_pmu(struct probe *ret)
         succeed(ret, "cycles:u and instructions:u");
 }
 
-static void bpf_fail(struct probe *ret, int error, const char *what)
+void probe_bpf_refused(struct probe *ret, int error, const char *what)
 {
     if (error != EPERM && error != EACCES) {
         fail(ret, error, what,
@@ -308,12 +308,12 @@ static void bpf_tracing(struct probe *ret)
     }
     AUTO(fd_close) int program = bpf_load(BPF_PROG_TYPE_TRACING, id);
     if (program < 0) {
-        bpf_fail(ret, -program, "loading a tp_btf program");
+        probe_bpf_refused(ret, -program, "loading a tp_btf program");
         return;
     }
     AUTO(fd_close) int link = bpf_raw_tracepoint_open(NULL, program);
     if (link < 0)
-        bpf_fail(ret, errno, "attaching a tp_btf program to sched_switch");
+        probe_bpf_refused(ret, errno, "attaching a tp_btf program to sched_switch");
     else
         succeed(ret, "a tp_btf program on sched_switch loads and attaches");
 }
@@ -378,15 +378,15 @@ static void bpf_uprobe(struct probe *ret)
     AUTO(fd_close) int event = uprobe_open(type);
     if (event < 0) {
         /* The capability decides, whatever perf_event_paranoid says. */
-        bpf_fail(ret, -event, "a uprobe on a function of libc");
+        probe_bpf_refused(ret, -event, "a uprobe on a function of libc");
         return;
     }
     AUTO(fd_close) int program = bpf_load(BPF_PROG_TYPE_KPROBE, 0);
     if (program < 0)
-        bpf_fail(ret, -program, "loading a BPF program for a uprobe");
+        probe_bpf_refused(ret, -program, "loading a BPF program for a uprobe");
     else if (ioctl(event, PERF_EVENT_IOC_SET_BPF, program) < 0 ||
              ioctl(event, PERF_EVENT_IOC_ENABLE, 0) < 0)
-        bpf_fail(ret, errno, "attaching a BPF program to a uprobe");
+        probe_bpf_refused(ret, errno, "attaching a BPF program to a uprobe");
     else
         succeed(ret, "a BPF program on a function of libc attaches");
 }

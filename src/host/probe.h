@@ -27,3 +27,6 @@ void probe_bpf_tracing(struct probe *ret); /* a tp_btf program on sched_switch l
 void probe_bpf_uprobe(struct probe *ret);  /* a uprobe on a library function attaches */
 void probe_preload(struct probe *ret);     /* LD_PRELOAD is honoured for our children */
 void probe_remote_read(struct probe *ret); /* process_vm_readv and /proc/TID/syscall of a child */
+
+/* bpf() said no to something real: the reason and the remedy, for those who tried it. */
+void probe_bpf_refused(struct probe *ret, int error, const char *what);

@@ -17,6 +17,13 @@ enum unwind_end unwind_slice_read(const struct unwind_slice *slice, uint64_t add
         memcpy(ret, slice->bytes + offset, 8);
         return UNWIND_ROOT;
     }
+    for (size_t i = 0; i < slice->more_count; i++) {
+        const struct unwind_slice *part = &slice->more[i];
+        if (part->len >= 8 && address - part->address <= part->len - 8) {
+            memcpy(ret, part->bytes + (address - part->address), 8);
+            return UNWIND_ROOT;
+        }
+    }
     return address < slice->address || offset > REACH_MAX ? UNWIND_UNREADABLE : UNWIND_TRUNCATED;
 }
 
@@ -104,7 +111,7 @@ static uint64_t load(struct machine *m, uint64_t address, unsigned size)
         memcpy(&value, slice->bytes + offset, size);
     else
         fault(m, unwind_slice_read(slice, address, &value));
-    return value;
+    return size < 8 ? value & ((UINT64_C(1) << 8 * size) - 1) : value;
 }
 
 /* Targets may lie anywhere inside, also before: the step count ends loops. */

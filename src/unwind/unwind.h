@@ -34,11 +34,14 @@ struct unwind_registers {
     uint32_t known; /* bit n: reg[n] has a value */
 };
 
-/* sp and up, as copied by the kernel: bytes[0] lies at `address`. */
+/* sp and up, as copied by the kernel: bytes[0] lies at `address`. A deep stack may have more
+ * parts above, copied at the same moment; parts of parts are not looked at. */
 struct unwind_slice {
     uint64_t address;
     const uint8_t *bytes; /* any alignment */
     size_t len;
+    const struct unwind_slice *more;
+    size_t more_count;
 };
 
 /* Why a walk ended; stored as frame_info.reason, so the numbers are for ever. */

@@ -330,6 +330,113 @@ def case_grow():
     assert r.counters["cpu.truncated"] > 0
 
 
+def copied(r):
+    """Deep stacks are copied here, or the test has no answer: it is not about privileges."""
+    about = r.document("cpu")["deep_stacks"]
+    if about != "copied":
+        print("SKIP:", about)
+        sys.exit(77)
+
+
+def deep_missing(r):
+    """Of a busy machine: stacks for which there was no room or no time, as the program counted."""
+    return (r.counters["cpu.deep_cut"] + r.counters["cpu.deep_spared"]) / r.counters["cpu.samples"]
+
+
+def case_deep():
+    """Stacks deeper than what perf copies are complete."""
+    for size in ("200000", "400000"):
+        run(whyslow, "record", "-o", size, "--", follow, "deep", size, "1000")
+        r = Recording(size)
+        copied(r)
+        between("complete", r.complete(), 0.99 - deep_missing(r), 1)
+        between("thanks to the copy", r.counters["cpu.deep_complete"] / r.counters["cpu.complete"],
+                0.99, 1)
+        frames = int(size) // 1024 + 2
+        for _, stack, _, _ in r.totals:
+            names = r.names(stack)
+            if "burn_below" in names and "_start" in names:
+                assert names.count("go_deep") == frames, (names.count("go_deep"), frames)
+    # 512 KiB is the most that is copied: what lies deeper is counted, and not called complete.
+    run(whyslow, "record", "-o", "700000", "--", follow, "deep", "700000", "500")
+    r = Recording("700000")
+    between("complete", r.complete(), 0, 0.05)
+    between("truncated", r.counters["cpu.truncated"] / r.counters["cpu.samples"], 0.95, 1)
+    between("beyond", r.counters["cpu.deep_beyond"], 1, r.counters["cpu.samples"])
+
+
+def case_deep_hole():
+    """Pages of a stack that were never touched hide nothing above them."""
+    for above in ("10000", "100000"):
+        run(whyslow, "record", "-o", above, "--", follow, "hole", above, "500")
+        r = Recording(above)
+        copied(r)
+        between("complete", r.complete(), 0.98 - deep_missing(r), 1)
+
+
+def case_deep_thread():
+    """Threads, and what they fork: the first stacks teach where the thread's stack begins."""
+    def check(path):
+        r = Recording(path)
+        copied(r)
+        print(r.counters)
+        # Cut off until it is learned: 100 ms and more may pass between two looks, for each of
+        # the two processes, of 2 s in all.
+        between("complete", r.complete(), 0.5, 1)
+        assert r.counters["cpu.deep_complete"] > 100
+        for thread, stack, _, _ in r.totals:
+            if "burn_below" in r.names(stack):
+                assert r.exe(thread) == follow
+
+    run(whyslow, "record", "-o", "t.whyslow", "--", follow, "deep-thread", "200000", "1000")
+    check("t.whyslow")
+    # Where processes have other numbers than those the kernel counts with.
+    run("unshare", "--pid", "--fork", "--mount-proc", whyslow, "record", "-o", "n.whyslow", "--",
+        follow, "deep-thread", "200000", "1000")
+    check("n.whyslow")
+    target = subprocess.Popen([follow, "deep", "200000", "600000"])
+    try:
+        run(whyslow, "record", "-p", str(target.pid), "-d", "1", "-o", "p.whyslow")
+        run(whyslow, "record", "-a", "-d", "1", "-o", "a.whyslow")
+    finally:
+        target.kill()
+        target.wait()
+    r = Recording("p.whyslow")
+    between("complete", r.complete(), 0.98 - deep_missing(r), 1)
+    assert Recording("a.whyslow").counters["cpu.deep_complete"] > 0
+
+
+def case_deep_alternate():
+    """No stack is put together from two: each recursion leaves its frames where the other runs."""
+    run(whyslow, "record", "--", follow, "alternate", "4000")
+    r = Recording()
+    copied(r)
+    whole = collections.Counter()
+    for _, stack, count, _ in r.totals:
+        names = r.names(stack)
+        left, right = names.count("left"), names.count("right")
+        assert not (left and right), (left, right)
+        if "burn_below" in names and "_start" in names:
+            whole[left, right] += count
+    print(whole)
+    # One frame for each KiB and one that burns: no other depth may be seen.
+    assert set(whole) == {(201, 0), (0, 301)}, whole
+    between("complete", r.complete(), 0.98 - deep_missing(r), 1)
+
+
+def case_deep_nobody():
+    """Without privileges a deep stack ends as truncated, and the recording says why."""
+    done, home = as_nobody(whyslow, "record", "--", follow, "deep", "200000", "500")
+    r = Recording(home / "recording.whyslow")
+    assert "CAP_BPF" in r.document("cpu")["deep_stacks"], r.document("cpu")
+    assert "deeper than" in done.stderr and "n/a: " in done.stderr and "CAP_BPF" in done.stderr
+    assert "cpu.deep_complete" not in r.counters
+    between("truncated", r.counters["cpu.truncated"] / r.counters["cpu.samples"], 0.9, 1)
+    # Shallow ones are none of its business.
+    done, home = as_nobody(whyslow, "record", "-o", "s.whyslow", "--", known, "burn-ms=300")
+    assert "deeper than" not in done.stderr
+
+
 def case_step():
     """A program in step with the rate asked for is not sampled in step."""
     run(whyslow, "record", "--", follow, "step", str(1000000000 // 999), "4000")

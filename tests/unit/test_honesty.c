@@ -33,16 +33,18 @@ static void every_figure_comes_from_its_counter(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "cpu.samples", "cpu.complete",   "cpu.truncated", "cpu.throttled", "loss.ring_full",
-        "loss.other",  "cpu.sampled_ns", "cpu.rusage_ns", "cpu.own_ns",    "cpu.kernel_ns",
+        "cpu.samples",    "cpu.complete",  "cpu.truncated",     "cpu.throttled",
+        "loss.ring_full", "loss.other",    "cpu.sampled_ns",    "cpu.rusage_ns",
+        "cpu.own_ns",     "cpu.kernel_ns", "cpu.deep_complete",
     };
-    static const uint64_t values[] = {1000, 990,        5,          2,       3,
-                                      4,    1500000000, 1520000000, 7600000, 7600000};
+    static const uint64_t values[] = {1000,       990,        5,       2,       3, 4,
+                                      1500000000, 1520000000, 7600000, 7600000, 6};
     record(names, values, ARRAY_SIZE(names));
     struct honesty honesty = load();
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct value map = honesty_value(&arena, &honesty);
     assert_int_equal(value_get(&map, "samples")->u64, 1000);
+    assert_int_equal(value_get(&map, "deep_complete")->u64, 6);
     assert_true(value_get(&map, "complete_pct")->real == 99.0);
     assert_true(value_get(&map, "truncated_pct")->real == 0.5);
     assert_int_equal(value_get(&map, "lost")->u64, 7);
@@ -67,7 +69,7 @@ static void what_was_not_counted_is_not_zero(void **state)
     assert_int_equal(value_get(&map, "samples")->u64, 40); /* the store knows these itself */
     static const char *const absent[] = {"complete_pct", "truncated_pct",  "lost",
                                          "throttled",    "sampled_cpu_ms", "rusage_cpu_ms",
-                                         "overhead_pct"};
+                                         "overhead_pct", "deep_complete"};
     for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
         assert_int_equal(value_get(&map, absent[i])->kind, VALUE_NA);
     assert_string_equal(

@@ -189,6 +189,31 @@ static void a_call_at_a_functions_end_belongs_to_that_function(void **state)
     assert_int_equal(fake.frames[1].pc, ROOT + 15);
 }
 
+static void a_walk_goes_on_in_the_parts_above_the_slice(void **state)
+{
+    (void)state;
+    fake_start(PLAIN, 2);
+    fake.stack[1] = PLAIN + 3;
+    fake.stack[3] = PLAIN + 3; /* beyond the slice, in the first part */
+    fake.stack[5] = PLAIN + 3; /* in the second */
+    fake.stack[7] = ROOT + 3;
+    const uint8_t *bytes = (const uint8_t *)fake.stack;
+    struct unwind_slice parts[] = {{STACK + 16, bytes + 16, 16}, {STACK + 40, bytes + 40, 24}};
+    assert_walk(2, UNWIND_TRUNCATED);
+    fake.slice.more = parts;
+    fake.slice.more_count = 1;
+    assert_walk(3, UNWIND_TRUNCATED);
+    fake.slice.more_count = 2;
+    assert_walk(5, UNWIND_ROOT);
+    assert_int_equal(fake.frames[4].pc, ROOT + 2);
+    assert_int_equal(fake.result.last_sp, STACK + 64);
+    /* A slot that is in none of them is missing, whatever lies above. */
+    parts[0].len = 8;
+    assert_walk(2, UNWIND_TRUNCATED);
+    parts[0] = (struct unwind_slice){STACK + 16, bytes + 16, 12}; /* nor half of one */
+    assert_walk(2, UNWIND_TRUNCATED);
+}
+
 static void a_slice_that_is_too_short_says_how_long_it_should_be(void **state)
 {
     (void)state;
@@ -510,6 +535,7 @@ int main(void)
         cmocka_unit_test(rows_lead_to_the_root),
         cmocka_unit_test(what_the_last_walk_found_is_taken_over_only_as_it_still_stands),
         cmocka_unit_test(a_call_at_a_functions_end_belongs_to_that_function),
+        cmocka_unit_test(a_walk_goes_on_in_the_parts_above_the_slice),
         cmocka_unit_test(a_slice_that_is_too_short_says_how_long_it_should_be),
         cmocka_unit_test(nonsense_ends_the_walk_with_its_reason),
         cmocka_unit_test(a_register_that_was_lost_ends_the_walk_only_when_needed),

@@ -7,7 +7,10 @@
  *     follow reload A B MS      dlopens A, burns in it, closes it, the same with B, twice
  *     follow growing MS         starts threads all the time, each burns in burn_in_thread()
  *     follow step NS MS         a tenth of each NS of CPU time in burn_tenth(), in step
- *     follow deep BYTES MS      burns below BYTES of stack */
+ *     follow deep BYTES MS      burns below BYTES of stack
+ *     follow deep-thread B MS   the same in a thread, which forks: the child burns there, too
+ *     follow hole BYTES MS      the same, with 160 KiB in between that are never touched
+ *     follow alternate MS       by turns below 200 KiB of left() and 300 KiB of right() */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -162,6 +165,67 @@ static __attribute__((noinline)) void go_deep(long bytes, long ns)
     room[1] = room[0];
 }
 
+struct deep {
+    long bytes, ns;
+    int status;
+};
+
+static void *deep_thread(void *argument)
+{
+    struct deep *deep = argument;
+    pid_t pid = fork();
+    go_deep(deep->bytes, deep->ns);
+    if (pid == 0)
+        _exit(0);
+    deep->status = waitpid(pid, NULL, 0) == pid ? 0 : 1;
+    return NULL;
+}
+
+static int run_deep_thread(long bytes, long ns)
+{
+    pthread_t thread;
+    struct deep deep = {bytes, ns, 1};
+    if (pthread_create(&thread, NULL, deep_thread, &deep) != 0)
+        return 1;
+    pthread_join(thread, NULL);
+    return deep.status;
+}
+
+/* Its first and last pages are touched by calls around it, the rest is not there. */
+static __attribute__((noinline)) void go_over_hole(long bytes, long ns)
+{
+    volatile char hole[160 << 10];
+    hole[0] = 1;
+    go_deep(bytes, ns);
+    hole[1] = hole[0];
+}
+
+/* The same frames are left behind on the stack by each for the other to find. */
+#define RECURSION(name)                                                                            \
+    static __attribute__((noinline)) void name(long bytes, long ns)                                \
+    {                                                                                              \
+        volatile char room[1024];                                                                  \
+        room[0] = 1;                                                                               \
+        if (bytes <= 0)                                                                            \
+            burn_below(ns);                                                                        \
+        else                                                                                       \
+            name(bytes - (long)sizeof(room), ns);                                                  \
+        room[1] = room[0];                                                                         \
+    }
+RECURSION(left)
+RECURSION(right)
+
+static int run_alternate(long ns)
+{
+    long end = clock_of(CLOCK_THREAD_CPUTIME_ID) + ns;
+    for (long i = 0; clock_of(CLOCK_THREAD_CPUTIME_ID) < end; i++) {
+        /* Of changing length, so that it is not in step with the samples. */
+        left(200 << 10, 1000000 + i % 7 * 300000);
+        right(300 << 10, 1000000 + i % 5 * 300000);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -181,6 +245,14 @@ int main(int argc, char **argv)
         go_deep(number, last * 1000000);
         return 0;
     }
+    if (strcmp(argv[1], "deep-thread") == 0)
+        return run_deep_thread(number, last * 1000000);
+    if (strcmp(argv[1], "hole") == 0) {
+        go_over_hole(number, last * 1000000);
+        return 0;
+    }
+    if (strcmp(argv[1], "alternate") == 0)
+        return run_alternate(number * 1000000);
     if (strcmp(argv[1], "exec") == 0) {
         burn_before_exec(300000000);
         execv(argv[2], argv + 2);
