@@ -10,6 +10,7 @@
  * the last is whole until the next is. */
 #pragma once
 
+#include "unwind/expression.h"
 #include "unwind/machine.h"
 
 #include <string.h>
@@ -112,11 +113,9 @@ static inline bool unwind_memo_holds(const struct unwind_memo *memo, uint32_t re
                                      const struct unwind_slice *slice)
 {
     for (uint32_t i = reads_first; i < memo->reads_count; i++) {
-        uint64_t offset = memo->reads[i].address - slice->address, value;
-        if (offset > slice->len || slice->len - offset < sizeof(value))
-            return false;
-        memcpy(&value, slice->bytes + offset, sizeof(value));
-        if (value != memo->reads[i].value)
+        uint64_t value;
+        if (unwind_slice_read(slice, memo->reads[i].address, &value) != UNWIND_ROOT ||
+            value != memo->reads[i].value)
             return false;
     }
     return true;
