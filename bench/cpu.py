@@ -175,7 +175,10 @@ def measure(name, target):
     figure("wall overhead of perf record --call-graph dwarf", peer_cost, "%")
     if peer:
         figure("whyslow's beyond perf's", cost - peer_cost, "points", 0)
-    figure("own CPU of the target's", counters["cpu.own_ns"] / counters["cpu.rusage_ns"] * 100, "%", 1)
+    own = (counters["cpu.own_ns"] + counters["cpu.naming_ns"]) / 1e6
+    print(f"  own CPU while it ran {counters['cpu.own_ns'] / counters['cpu.samples'] / 1e3:.1f} us a sample, "
+          f"names {counters['cpu.naming_ns'] / 1e6:.0f} ms")
+    figure("own CPU of the target's", own / counters["cpu.rusage_ns"] * 1e8, "%", 1)
     figure("incomplete stacks", 100 - counters["cpu.complete"] / counters["cpu.samples"] * 100, "%", 0.5)
     figure("sampled against rusage, off by", abs(counters["cpu.sampled_ns"] / counters["cpu.rusage_ns"] - 1) * 100, "%", 2)
     figure("lost", counters["loss.ring_full"], "samples", 0)

@@ -336,7 +336,12 @@ static int cpu_finish(struct collector *c, struct why *why)
         r = document_put(c);
     if (r < 0)
         return why_errno(why, -r, NULL, "the figures of sampling could not be recorded");
-    return stacks_finish(c->stacks, why);
+    uint64_t start_ns = own_cpu_ns();
+    r = stacks_finish(c->stacks, why);
+    if (r < 0)
+        return r;
+    r = sink_counter(c->sink, "cpu.naming_ns", UNIT_NS, own_cpu_ns() - start_ns);
+    return r < 0 ? why_errno(why, -r, NULL, "the figures of sampling could not be recorded") : 0;
 }
 
 size_t cpu_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)
