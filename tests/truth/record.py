@@ -279,6 +279,66 @@ def case_system():
     assert known in {exe for _, exe, _ in r.processes.values()}
 
 
+def cgroup_make():
+    """A cgroup of our own; skips where there can be none."""
+    mounts = [line.split() for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
+    places = [m[4] for m in mounts if "cgroup2" in m[m.index("-"):] and m[4].startswith("/sys/fs/cgroup")]
+    if not places:
+        print("SKIP: no cgroup v2 below /sys/fs/cgroup")
+        sys.exit(77)
+    path = pathlib.Path(places[0], f"whyslow-test-{os.getpid()}")
+    try:
+        path.mkdir()
+    except OSError as error:
+        print("SKIP: no cgroup can be made:", error)
+        sys.exit(77)
+    return path
+
+
+def case_cgroup():
+    """Processes of the cgroup and no others: there before, and come later."""
+    group = cgroup_make()
+    burners = []
+
+    def burn(inside):
+        def enter():
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+
+        burners.append(subprocess.Popen([known, "burn-ms=120000"], preexec_fn=enter if inside else None))
+        return burners[-1].pid
+
+    def seen(pid):
+        done = subprocess.run(
+            [whyslow, "query", "--json", "c.whyslow", "SELECT count(*) AS n FROM total JOIN thread "
+             f"ON thread.id = total.thread JOIN process ON process.id = process WHERE pid = {pid}"],
+            capture_output=True, check=False)
+        return done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0
+
+    try:
+        first, outside = burn(True), burn(False)
+        recorder = subprocess.Popen(
+            [whyslow, "record", "--cgroup", str(group.relative_to("/sys/fs/cgroup")), "-d", "110",
+             "-o", "c.whyslow"], env=environment, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: recorder.poll() is not None or seen(first), "a sample of the first")
+        second = burn(True)
+        wait_for(lambda: recorder.poll() is not None or seen(second), "a sample of the second")
+        recorder.send_signal(signal.SIGINT)
+        _, stderr = recorder.communicate(timeout=PATIENCE_S)
+        print(stderr)
+        assert recorder.returncode == 0
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+        group.rmdir()
+    r = Recording("c.whyslow")
+    pids = {r.processes[r.threads[t][0]][0] for t, _, _, _ in r.totals}
+    # The python that becomes the burner is inside for a moment, under the same pid.
+    assert pids == {first, second} and outside not in {p[0] for p in r.processes.values()}, pids
+    between("burn", r.weight("burn") / r.counters["cpu.sampled_ns"], 0.8, 1)
+    between("sampled", r.share_of_rusage(), 0.9, 1.05)
+
+
 def case_nobody():
     path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
     before = path.read_text()
