@@ -57,8 +57,8 @@ static inline void fuzz_file_write(const char *name, const void *data, size_t si
 {
     char path[PATH_MAX];
     fuzz_folder_make();
-    AUTO(fd_close) int fd = open(fuzz_path(name, path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                                 0600);
+    AUTO(fd_close)
+    int fd = open(fuzz_path(name, path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || fd_write_all(fd, data, size) < 0)
         abort();
 }
@@ -89,11 +89,8 @@ static inline void fuzz_command(const char *const *words)
     int operands = opts ? opt_parse(command->options, command->stop, argc, argv, opts, &why) : -1;
     if (operands < 0)
         abort();
-    struct cmd_call call = {.opts = opts,
-                            .argc = operands,
-                            .argv = argv,
-                            .out = fuzz_nowhere(),
-                            .err = fuzz_nowhere()};
+    struct cmd_call call = {
+        .opts = opts, .argc = operands, .argv = argv, .out = fuzz_nowhere(), .err = fuzz_nowhere()};
     int r = command->run(&call, &why);
     if (r < 0 && why.what[0] == '\0')
         abort(); /* refused without a word */

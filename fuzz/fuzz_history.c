@@ -23,8 +23,7 @@ static void history_walk(const char *path)
         if (r == 0 && entries.len > ENTRIES_MAX)
             abort();
         VEC_FREE(&entries);
-        fuzz_command((const char *[]){"history", "--store", path, "--", names.data[i].name,
-                                      NULL});
+        fuzz_command((const char *[]){"history", "--store", path, "--", names.data[i].name, NULL});
     }
     if (r < 0 && why.what[0] == '\0')
         abort();

@@ -63,9 +63,9 @@ static inline void fuzz_recording_ask(const uint8_t *data, size_t size)
         if (which < ARRAY_SIZE(fuzz_questions))
             fuzz_ask(fuzz_questions[which], path);
         else
-            fuzz_command((const char *[]){
-                "export", path, "--format", exporters[which - ARRAY_SIZE(fuzz_questions)]->name,
-                "--output", "/dev/null", NULL});
+            fuzz_command((const char *[]){"export", path, "--format",
+                                          exporters[which - ARRAY_SIZE(fuzz_questions)]->name,
+                                          "--output", "/dev/null", NULL});
     }
     fuzz_file_remove(FUZZ_RECORDING);
 }

@@ -17,18 +17,19 @@ static const struct {
     const char *name;
     int columns;
 } tables[] = {
-    {"meta", 2},     {"text", 2},        {"process", 8},     {"thread", 6}, {"image", 5},
-    {"mapping", 8},  {"frame", 6},       {"function", 8},    {"stack", 3},  {"series", 5},
-    {"location", 5}, {"total", 5},       {"counter", 3},     {"chunk", 7},  {"document", 2},
-    {NULL, 7}, /* CHUNK_PACKED */
+    {"meta", 2},        {"text", 2},        {"process", 8},  {"thread", 6},
+    {"image", 5},       {"mapping", 8},     {"frame", 6},    {"function", 8},
+    {"stack", 3},       {"series", 5},      {"location", 5}, {"total", 5},
+    {"counter", 3},     {"chunk", 7},       {"document", 2}, {NULL, 7}, /* CHUNK_PACKED */
     {"instruction", 4}, {"source_line", 3},
 };
 
-static const char *const words[] = {"file",    "kernel", "user",        "named", "unknown", "jit",
-                                    "managed", "vdso",   "sum",         "level", "ns",      "count",
-                                    "cpu",     "cpu.samples", "fingerprint", "import"};
+static const char *const words[] = {
+    "file", "kernel", "user", "named", "unknown", "jit",         "managed",     "vdso",
+    "sum",  "level",  "ns",   "count", "cpu",     "cpu.samples", "fingerprint", "import"};
 
-static const int64_t numbers[] = {-1, INT64_MAX, INT64_MIN, INT32_MAX, UINT32_MAX, (int64_t)1 << 40};
+static const int64_t numbers[] = {-1,        INT64_MAX,  INT64_MIN,
+                                  INT32_MAX, UINT32_MAX, (int64_t)1 << 40};
 
 struct input {
     const uint8_t *data;
