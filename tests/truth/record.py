@@ -339,6 +339,47 @@ def case_cgroup():
     between("sampled", r.share_of_rusage(), 0.9, 1.05)
 
 
+def case_hostile():
+    """Symbols of a real program that are markup, escapes, lines and 100 KB long."""
+    names = {"burn_a": "<script>alert(1)</script>", "burn_b": "\x1b[31mred\x1b]0;title\x07",
+             "burn_c": "two\nlines | `cell`", "burn_d": "X" * 100000}
+    lines = ["#include <time.h>"]
+    lines += [f"__attribute__((noinline, noipa)) void {f}(int ms) {{ clock_t end = clock() + ms * "
+              "(CLOCKS_PER_SEC / 1000); while (clock() < end) for (volatile int i = 0; i < 9999; i++); }"
+              for f in names]
+    lines.append("int main(void) { " + " ".join(f"{f}(200);" for f in names) + " return 0; }")
+    pathlib.Path("h.c").write_text("\n".join(lines))
+    run("gcc", "-O1", "-c", "h.c")
+    for plain, odd in names.items():
+        subprocess.run(["objcopy", "--redefine-sym", f"{plain}={odd}", "h.o"], check=True)
+    run("gcc", "-o", "hostile", "h.o")
+    run(whyslow, "record", "--", "./hostile")
+    r = Recording()
+    for odd in names.values():
+        between(f"share of {odd[:30]!r}", r.weight(odd) / r.counters["cpu.sampled_ns"], 0.2, 0.3)
+
+    def no_control(what, text):
+        found = [c for c in text if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160]
+        assert not found, (what, found[:5])
+
+    for view in ([], ["--tree"], ["--lines"], ["--annotate", "f1"], ["--markdown"], ["--json"]):
+        done = subprocess.run([whyslow, "report", "recording.whyslow", "--limit", "0", *view],
+                              capture_output=True, text=True, check=True)
+        no_control(view, done.stdout + done.stderr)
+    rows = json.loads(done.stdout)["hotspots"]  # the last one is --json
+    assert set(names.values()) <= {row["function"] for row in rows}
+    for form, ending in (("folded", ""), ("callgrind", ""), ("flame", "svg"), ("html", "html"),
+                         ("speedscope", "json"), ("firefox", "json")):
+        done = subprocess.run([whyslow, "export", "recording.whyslow", "--format", form],
+                              capture_output=True, text=True, check=True)
+        no_control(form, done.stdout.replace("\t", ""))
+        if ending in ("svg", "html"):
+            assert "<script>alert" not in done.stdout
+        if ending == "json":
+            said = json.dumps(json.loads(done.stdout), ensure_ascii=False)
+            assert "<script>alert(1)" in said and "X" * 100000 in said
+
+
 def case_nobody():
     path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
     before = path.read_text()
