@@ -268,7 +268,7 @@ static void bpf_fail(struct probe *ret, int error, const char *what)
     const char *remedy = "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v "
                          "whyslow)\"";
     if (bpf && perfmon)
-        remedy = locked_down()    ? "boot without lockdown=confidentiality"
+        remedy = locked_down()     ? "boot without lockdown=confidentiality"
                  : probe_seccomp() ? "a seccomp filter is active: let the container call bpf()"
                  : limit.rlim_cur != RLIM_INFINITY
                      ? "on kernels before 5.11 raise 'ulimit -l'; else ask which security module "
@@ -465,7 +465,7 @@ static void remote_fail(struct probe *ret, int error, const char *what)
         snprintf(words, sizeof(words), "%s", what);
     fail(ret, error, words,
          error == ENOSYS       ? "use a kernel built with CONFIG_CROSS_MEMORY_ATTACH"
-         : probe_seccomp()      ? "a seccomp filter is active: let the container call "
+         : probe_seccomp()     ? "a seccomp filter is active: let the container call "
                                  "process_vm_readv (docker: --cap-add SYS_PTRACE)"
          : !str_is(scope, "0") ? "sudo sysctl kernel.yama.ptrace_scope=0"
                                : NULL);
