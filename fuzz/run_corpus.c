@@ -1,5 +1,7 @@
 /* Runs a fuzz target on files and folders of files, so that what was found once is an
- * ordinary test; then on damaged copies of each: cut off, and bytes changed. */
+ * ordinary test; then on damaged copies of each: cut off, and bytes changed.
+ *
+ *     run_corpus CHANGES FILE-OR-FOLDER… */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SIZE_MAX_BYTES = 1 << 20, CHANGES = 200 };
+enum { SIZE_MAX_BYTES = 1 << 20 };
+
+static unsigned changes;
 
 /* A copy of exactly this size, so that the sanitizer sees a read beyond it. */
 static void run_copy(const uint8_t *data, size_t size)
@@ -34,7 +38,7 @@ static int run_file(const char *path)
     fclose(file);
     run_copy(data, size);
     uint32_t seed = 1;
-    for (unsigned i = 0; i < CHANGES && size > 0; i++) {
+    for (unsigned i = 0; i < changes && size > 0; i++) {
         seed = seed * 1664525 + 1013904223;
         run_copy(data, seed % size);
         /* One byte at a time, and they add up over sixteen. */
@@ -72,8 +76,9 @@ static int run_folder(const char *path)
 
 int main(int argc, char **argv)
 {
-    int failed = argc < 2;
-    for (int i = 1; i < argc; i++) {
+    int failed = argc < 3;
+    changes = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+    for (int i = 2; i < argc; i++) {
         struct stat st;
         failed |= stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode) ? run_folder(argv[i])
                                                                  : run_file(argv[i]);

@@ -55,6 +55,12 @@ static int block_add(struct reading *reading, const struct sample_block *block)
         if (r < 0)
             return r;
     }
+    uint64_t max = reading->loader->opts->samples_max;
+    if (reading->keep &&
+        reading->samples.len + block->count > (max ? max : (uint64_t)PROFILE_SAMPLES_MAX))
+        return why_set(reading->loader->why, WHY_USAGE, E2BIG, "narrow it with --time A..B",
+                       "more than %llu samples: too many to take each by itself",
+                       (unsigned long long)(max ? max : (uint64_t)PROFILE_SAMPLES_MAX));
     if (reading->keep && VEC_RESERVE(&reading->samples, reading->samples.len + block->count) < 0)
         return why_nomem(reading->loader->why);
     for (size_t i = 0; i < block->count; i++) {

@@ -291,7 +291,7 @@ static int count_rows(struct query *query, const char *table, int64_t *ret)
     sqlite3 *db = recording_db(query->recording);
     char *sql = strcmp(table, "sample") == 0
                     ? sqlite3_mprintf("SELECT ifnull(sum(samples), 0) FROM chunk")
-                    : sqlite3_mprintf("SELECT count(*) FROM \"%w\"", table);
+                    : sqlite3_mprintf("SELECT count(1) FROM \"%w\"", table);
     int rc = sql ? db_int(db, sql, ret) : SQLITE_NOMEM;
     sqlite3_free(sql);
     return rc;
@@ -305,18 +305,27 @@ static int query_tables(struct query *query, struct value *root, struct why *why
         {"about", "about", SHOW_ALWAYS, false, true},
     };
     struct value table = value_table(query->arena, columns, ARRAY_SIZE(columns));
+    sqlite3 *db = recording_db(query->recording);
+    struct db_bound bound;
+    int rc = db_bind(db, &bound);
     for (const struct schema_table *known = schema_tables; known->name; known++) {
-        int64_t rows;
-        int rc = count_rows(query, known->name, &rows);
-        if (rc != SQLITE_OK)
-            return sql_error(recording_db(query->recording), rc, &query->guard, why);
+        int64_t rows = 0;
+        if (rc == SQLITE_OK)
+            rc = count_rows(query, known->name, &rows);
+        if (rc != SQLITE_OK) {
+            db_unbind(db);
+            return db_why(db, rc, "read", recording_path(query->recording), why);
+        }
         struct table_row *row = table_add(&table);
-        if (!row)
+        if (!row) {
+            db_unbind(db);
             return why_nomem(why);
+        }
         row->cells[0] = value_text(known->name);
         row->cells[1] = value_int(rows, UNIT_COUNT);
         row->cells[2] = value_text(known->about);
     }
+    db_unbind(db); /* SQL that somebody typed may take as long as it likes */
     value_put(root, "tables", NULL, table);
     return 0;
 }

@@ -100,12 +100,13 @@ static void source_file(const struct annotation *annotation, struct value *table
         source_row(annotation, table, file, 0, &costs[known++], STR(""));
     if (known == end)
         return;
-    uint32_t low = costs[known].line, high = costs[end - 1].line + LINES_AROUND;
+    uint32_t low = costs[known].line;
+    uint64_t high = (uint64_t)costs[end - 1].line + LINES_AROUND;
     if (str_eq(function->file, file) && function->line > 0)
         low = MIN(low, function->line);
     low = low > LINES_AROUND ? low - LINES_AROUND : 1;
     const struct embedded_line *line = embedded_line_from(embedded, file, low);
-    const struct embedded_line *last = embedded->lines + embedded->line_count;
+    const struct embedded_line *last = line ? embedded->lines + embedded->line_count : NULL;
     size_t at = known;
     for (size_t rows = 0; rows < ROWS_MAX; rows++) {
         bool has_line = line && line < last && str_eq(line->file, file) && line->line <= high;
@@ -188,7 +189,9 @@ static void code_rows(const struct annotation *annotation, struct value *table,
     const struct embedded *embedded = &annotation->code;
     const struct embedded_instruction *code = embedded_code_from(embedded, function->image,
                                                                  function->address);
-    const struct embedded_instruction *last = embedded->instructions + embedded->instruction_count;
+    const struct embedded_instruction *last = code ? embedded->instructions +
+                                                         embedded->instruction_count
+                                                   : NULL;
     size_t at = 0;
     for (size_t rows = 0; rows < ROWS_MAX; rows++) {
         bool has_code = code && code < last && code->image == function->image &&

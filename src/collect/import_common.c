@@ -58,6 +58,22 @@ int import_settle(struct import *import, int r, const char *reason, bool *ret_sk
     return r < 0 ? import_sink_failed(import, r) : 0;
 }
 
+int import_lines(struct import *import, int (*add)(void *context, struct str line), void *context)
+{
+    struct str line;
+    bool cut;
+    int r;
+    while ((r = import_source_line(import->source, &line, &cut, import->why)) > 0) {
+        if (cut)
+            import_skip(import, "line_too_long");
+        else
+            r = add(context, line);
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
 int import_frame(struct import *import, uint32_t image, struct str name, uint32_t *ret)
 {
     struct frame_info frame = {.kind = FRAME_NAMED, .image = image};

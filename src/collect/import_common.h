@@ -43,6 +43,11 @@ MUST_USE int import_settle(struct import *import, int r, const char *reason, boo
 /* The sink failed: why. */
 int import_sink_failed(struct import *import, int r);
 
+/* Hands every line of the source to `add`, until it fails; a line that was too long to be read
+ * whole is skipped. `add` returns 0 or -errno with the import's `why` filled. */
+MUST_USE int import_lines(struct import *import, int (*add)(void *context, struct str line),
+                          void *context);
+
 /* A frame that has only a name. `image` may be 0, `name` may be empty. */
 MUST_USE int import_frame(struct import *import, uint32_t image, struct str name, uint32_t *ret);
 /* "[kernel.kallsyms]", "[vdso]", "/usr/lib/libc.so.6": the kind follows from the name. An empty

@@ -146,8 +146,9 @@ static int stack_of(struct folded *folded, struct str line, uint32_t *ret)
     return r;
 }
 
-static int line_add(struct folded *folded, struct str line)
+static int line_add(void *context, struct str line)
 {
+    struct folded *folded = context;
     struct import *import = &folded->import;
     uint64_t weight;
     line = str_trim(line);
@@ -174,23 +175,6 @@ static int line_add(struct folded *folded, struct str line)
                          "weight_too_large", &skipped);
 }
 
-static int folded_read(struct folded *folded)
-{
-    struct import *import = &folded->import;
-    struct str line;
-    bool cut;
-    int r;
-    while ((r = import_source_line(import->source, &line, &cut, import->why)) > 0) {
-        if (cut)
-            import_skip(import, "line_too_long");
-        else
-            r = line_add(folded, line);
-        if (r < 0)
-            return r;
-    }
-    return r;
-}
-
 static int folded_import(struct import_source *source, struct sink *sink,
                          const struct import_opts *opts, struct arena *arena,
                          struct import_result *ret, struct why *why)
@@ -211,7 +195,7 @@ static int folded_import(struct import_source *source, struct sink *sink,
     if (r < 0)
         r = import_sink_failed(import, r);
     if (r == 0)
-        r = folded_read(&folded);
+        r = import_lines(import, line_add, &folded);
     if (r == 0) {
         import_note(import, counts ? "weights are counts: a folded file does not tell their unit "
                                      "(--unit says it)"

@@ -311,8 +311,9 @@ static int sample_begin(struct script *script, const struct head *head)
     return 0;
 }
 
-static int line_add(struct script *script, struct str line)
+static int line_add(void *context, struct str line)
 {
+    struct script *script = context;
     struct head head;
     struct str text = str_trim(line);
     if (text.len == 0)
@@ -329,23 +330,6 @@ static int line_add(struct script *script, struct str line)
     return 0;
 }
 
-static int script_read(struct script *script)
-{
-    struct import *import = &script->import;
-    struct str line;
-    bool cut;
-    int r;
-    while ((r = import_source_line(import->source, &line, &cut, import->why)) > 0) {
-        if (cut)
-            import_skip(import, "line_too_long");
-        else
-            r = line_add(script, line);
-        if (r < 0)
-            return r;
-    }
-    return r < 0 ? r : sample_end(script);
-}
-
 static int script_import(struct import_source *source, struct sink *sink,
                          const struct import_opts *opts, struct arena *arena,
                          struct import_result *ret, struct why *why)
@@ -357,7 +341,9 @@ static int script_import(struct import_source *source, struct sink *sink,
                                        .result = ret,
                                        .why = why,
                                        .format = "perf-script"}};
-    int r = script_read(&script);
+    int r = import_lines(&script.import, line_add, &script);
+    if (r == 0)
+        r = sample_end(&script);
     if (r == 0) {
         import_note(&script.import, "perf script's text has no source lines and no build-ids");
         r = import_finish(&script.import);

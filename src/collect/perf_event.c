@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "host/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,6 +135,13 @@ int perf_event_why(int error, const char *what, struct why *why)
                            "sudo sysctl kernel.perf_event_paranoid=2, or run as root or with "
                            "CAP_PERFMON",
                            "%s: not permitted (kernel.perf_event_paranoid is %d)", what, paranoid);
+        if (probe_seccomp())
+            return why_set(why, WHY_DENIED, error,
+                           "let the container call perf_event_open (docker: --cap-add PERFMON), "
+                           "or run as root or with CAP_PERFMON",
+                           "%s: not permitted (kernel.perf_event_paranoid is %d, and a seccomp "
+                           "filter is active)",
+                           what, paranoid);
         return why_set(why, WHY_DENIED, error,
                        "run as root or with CAP_PERFMON; in a container: --cap-add PERFMON",
                        "%s: not permitted (kernel.perf_event_paranoid is %d)", what, paranoid);

@@ -61,7 +61,7 @@ static bool have_capability(unsigned bit)
     return str_to_u64(str_field(str_from(status), "CapEff"), 16, &mask) == 0 && (mask >> bit & 1);
 }
 
-static bool have_seccomp(void)
+bool probe_seccomp(void)
 {
     char status[4096];
     read_small("/proc/self/status", status, sizeof(status));
@@ -113,7 +113,7 @@ static void perf_fail(struct probe *ret, int error, const char *what, int parano
         snprintf(remedy, sizeof(remedy),
                  "sudo sysctl kernel.perf_event_paranoid=%d, or run as root or with CAP_PERFMON",
                  paranoid_max);
-    else if (have_seccomp())
+    else if (probe_seccomp())
         snprintf(remedy, sizeof(remedy),
                  "a seccomp filter is active: let the container call perf_event_open "
                  "(docker: --cap-add PERFMON)");
@@ -268,8 +268,8 @@ void probe_bpf_refused(struct probe *ret, int error, const char *what)
     const char *remedy = "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v "
                          "whyslow)\"";
     if (bpf && perfmon)
-        remedy = locked_down()    ? "boot without lockdown=confidentiality"
-                 : have_seccomp() ? "a seccomp filter is active: let the container call bpf()"
+        remedy = locked_down()     ? "boot without lockdown=confidentiality"
+                 : probe_seccomp() ? "a seccomp filter is active: let the container call bpf()"
                  : limit.rlim_cur != RLIM_INFINITY
                      ? "on kernels before 5.11 raise 'ulimit -l'; else ask which security module "
                        "(LSM) denies bpf()"
@@ -465,7 +465,7 @@ static void remote_fail(struct probe *ret, int error, const char *what)
         snprintf(words, sizeof(words), "%s", what);
     fail(ret, error, words,
          error == ENOSYS       ? "use a kernel built with CONFIG_CROSS_MEMORY_ATTACH"
-         : have_seccomp()      ? "a seccomp filter is active: let the container call "
+         : probe_seccomp()     ? "a seccomp filter is active: let the container call "
                                  "process_vm_readv (docker: --cap-add SYS_PTRACE)"
          : !str_is(scope, "0") ? "sudo sysctl kernel.yama.ptrace_scope=0"
                                : NULL);

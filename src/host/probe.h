@@ -18,6 +18,8 @@ struct probe {
     char remedy[200]; /* the command or change that would make it work; "" when ok or none */
 };
 
+bool probe_seccomp(void); /* a filter decides which system calls we may make */
+
 void probe_perf_own(struct probe *ret);    /* sample our own process, user space only */
 void probe_perf_kernel(struct probe *ret); /* the same with kernel stacks */
 void probe_perf_system(struct probe *ret); /* every process of the machine */

@@ -13,6 +13,9 @@
 static const char remedy[] = "make one with 'whyslow bench --export-json FILE' or hyperfine's "
                              "--export-json";
 
+/* In any of our units. Sums and squares of such figures are still numbers. */
+static const double figure_max = 1e18;
+
 /* Where in the file we are, for messages. */
 struct place {
     struct arena *arena;
@@ -53,8 +56,8 @@ static int figure_read(const struct place *place, const json_t *json, size_t run
     const char *text = json_string_value(value);
     if (json_is_number(value)) {
         double number = json_number_value(value);
-        if (!isfinite(number) || number < 0)
-            return refuse_run(place, run, key, "is no figure: negative or not finite");
+        if (!isfinite(number) || number < 0 || number > figure_max)
+            return refuse_run(place, run, key, "is no figure: negative, or beyond all measure");
         *ret = number;
         return 0;
     }
@@ -138,7 +141,7 @@ static int time_read(const struct place *place, const json_t *json, size_t index
     double seconds = json_number_value(value);
     char where[64];
     snprintf(where, sizeof(where), "times[%zu]", index);
-    if (!json_is_number(value) || !isfinite(seconds) || seconds < 0)
+    if (!json_is_number(value) || !isfinite(seconds) || seconds < 0 || seconds > figure_max / 1000)
         return refuse(place, where, "is no time in seconds");
     run.value[BENCH_WALL] = seconds * 1000;
     if (json_is_integer(memory) && json_integer_value(memory) > 0)

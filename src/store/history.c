@@ -13,6 +13,7 @@ enum { APPLICATION_ID = 0x77687968, VERSION = 1, BUSY_MS = 5000, TEXT_BYTES_MAX 
 
 struct history {
     sqlite3 *db;
+    struct db_bound bound;
     char *path;
 };
 
@@ -29,6 +30,22 @@ static int fail(struct history *history, int rc, const char *doing, struct why *
     return db_why(history->db, rc, doing, history->path, why);
 }
 
+/* The file may have come with a repository: its tables must be tables. */
+static int tables_check(struct history *history, struct why *why)
+{
+    static const char *const names[] = {"result", "figure"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        bool plain = false;
+        int rc = db_is_plain_table(history->db, names[i], &plain);
+        if (rc != SQLITE_OK)
+            return fail(history, rc, "read", why);
+        if (!plain)
+            return why_set(why, WHY_FAILED, EBADMSG, "choose another --store",
+                           "'%s' is damaged: there is no table '%s'", history->path, names[i]);
+    }
+    return 0;
+}
+
 /* A new file gets its tables; anything else must be a history of this version. */
 static int prepare(struct history *history, struct why *why)
 {
@@ -37,11 +54,11 @@ static int prepare(struct history *history, struct why *why)
     if (rc == SQLITE_OK)
         rc = db_int(history->db, "PRAGMA user_version", &version);
     if (rc == SQLITE_OK)
-        rc = db_int(history->db, "SELECT count(*) FROM sqlite_schema", &objects);
+        rc = db_int(history->db, "SELECT count(type) FROM sqlite_schema", &objects);
     if (rc != SQLITE_OK)
         return fail(history, rc, "read", why);
     if (id == APPLICATION_ID && version == VERSION)
-        return 0;
+        return tables_check(history, why);
     if (id == APPLICATION_ID)
         return why_set(why, WHY_DENIED, EOPNOTSUPP, "use a newer whyslow, or another --store",
                        "'%s' is a history of version %lld; this whyslow knows %d", history->path,
@@ -79,6 +96,11 @@ int history_open(const char *path, bool create, struct history **ret, struct why
     int rc = sqlite3_open_v2(name, &history->db, flags, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_busy_timeout(history->db, BUSY_MS);
+    if (rc == SQLITE_OK) {
+        db_distrust(history->db);
+        sqlite3_limit(history->db, SQLITE_LIMIT_LENGTH, TEXT_BYTES_MAX * 16);
+        rc = db_bind(history->db, &history->bound);
+    }
     r = rc == SQLITE_OK ? prepare(history, why) : fail(history, rc, "open", why);
     if (r < 0) {
         history_close(history);

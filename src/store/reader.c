@@ -61,23 +61,26 @@ static int refuse_newer(struct recording *recording, struct why *why)
 /* Our tables must be tables: a view in their place could do anything. */
 static int tables_check(struct recording *recording, struct why *why)
 {
-    AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(recording->db,
-                                "SELECT count(*) FROM sqlite_schema WHERE name = ?1 AND"
-                                " type = 'table' AND rootpage > 0 AND sql LIKE 'CREATE TABLE%'",
-                                -1, &stmt, NULL);
-    for (const struct schema_table *table = schema_tables; table->name && rc == SQLITE_OK;
-         table++) {
-        if (strcmp(table->name, "sample") == 0)
-            continue; /* is made while reading */
-        rc = sqlite3_bind_text(stmt, 1, table->name, -1, SQLITE_STATIC);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_step(stmt);
-        if (rc == SQLITE_ROW && sqlite3_column_int(stmt, 0) != 1)
+    for (const struct schema_table *table = schema_tables; table->name; table++) {
+        bool plain = true;
+        int rc = SQLITE_OK;
+        if (strcmp(table->name, "sample") != 0) /* is made while reading */
+            rc = db_is_plain_table(recording->db, table->name, &plain);
+        if (rc != SQLITE_OK)
+            return reader_fail(recording, rc, why);
+        if (!plain)
             return reader_damage(recording, why, "schema: there is no table '%s'", table->name);
-        if (rc == SQLITE_ROW)
-            rc = sqlite3_reset(stmt);
     }
+    return 0;
+}
+
+static int size_load(struct recording *recording, struct why *why)
+{
+    int64_t pages = 0, page_bytes = 0;
+    int rc = db_int(recording->db, "PRAGMA page_count", &pages);
+    if (rc == SQLITE_OK)
+        rc = db_int(recording->db, "PRAGMA page_size", &page_bytes);
+    recording->size_bytes = (uint64_t)pages * (uint64_t)page_bytes;
     return rc == SQLITE_OK ? 0 : reader_fail(recording, rc, why);
 }
 
@@ -110,18 +113,12 @@ static int series_row(struct recording *recording, sqlite3_stmt *stmt, struct wh
     const char *kind = (const char *)sqlite3_column_text(stmt, 2);
     const char *unit = (const char *)sqlite3_column_text(stmt, 3);
     const char *about = (const char *)sqlite3_column_text(stmt, 4);
-    int64_t samples = sqlite3_column_int64(stmt, 5);
-    int64_t start = sqlite3_column_int64(stmt, 6), end = sqlite3_column_int64(stmt, 7);
     uint32_t id = (uint32_t)recording->series.len + 1;
     if (sqlite3_column_int64(stmt, 0) != id || id > SERIES_MAX || !name || !kind || !unit ||
-        !about || samples < 0 || start < 0 || end < start || schema_series_kind_find(kind) < 0 ||
-        schema_unit_find(unit) < 0)
+        !about || schema_series_kind_find(kind) < 0 || schema_unit_find(unit) < 0)
         return reader_damage(recording, why, "table 'series', row %u", id);
     struct recorded_series series = {
         .id = id,
-        .samples = (uint64_t)samples,
-        .start_ns = (uint64_t)start,
-        .end_ns = (uint64_t)end,
         .info =
             {
                 .name = arena_dup(&recording->arena, name),
@@ -133,24 +130,58 @@ static int series_row(struct recording *recording, sqlite3_stmt *stmt, struct wh
     return VEC_PUSH(&recording->series, series) < 0 ? why_nomem(why) : 0;
 }
 
+/* Chunks come by series and time, as the index has them: the first one of a series is the
+ * earliest. What does not rise has been there before. */
+static int series_chunk(struct recording *recording, sqlite3_stmt *stmt, int64_t *before,
+                        struct why *why)
+{
+    int64_t row[5];
+    bool rises = false, equal = true;
+    for (int i = 0; i < 5; i++) {
+        row[i] = sqlite3_column_int64(stmt, i);
+        rises = rises || (equal && row[i] > before[i]);
+        equal = equal && row[i] == before[i];
+        before[i] = row[i];
+    }
+    int64_t start_ns = row[1], end_ns = row[2], samples = row[3];
+    if (row[0] < 1 || row[0] > (int64_t)recording->series.len)
+        return rises ? 0 : reader_damage(recording, why, "index of chunks");
+    struct recorded_series *series = &recording->series.data[row[0] - 1];
+    if (!rises || start_ns < 0 || end_ns < start_ns || samples < 0 ||
+        (uint64_t)samples > INT64_MAX - series->samples)
+        return reader_damage(recording, why, "table 'chunk', row %lld", (long long)row[4]);
+    if (series->samples == 0 && series->end_ns == 0)
+        series->start_ns = (uint64_t)start_ns;
+    series->end_ns = MAX(series->end_ns, (uint64_t)end_ns);
+    series->samples += (uint64_t)samples;
+    return 0;
+}
+
 static int series_load(struct recording *recording, struct why *why)
 {
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(
-        recording->db,
-        "SELECT series.id, name, kind, unit, about, ifnull(sum(samples), 0),"
-        " ifnull(min(start_ns), 0), ifnull(max(end_ns), 0)"
-        " FROM series LEFT JOIN chunk ON chunk.series = series.id"
-        " GROUP BY series.id ORDER BY series.id",
-        -1, &stmt, NULL);
+    AUTO(db_finalize) sqlite3_stmt *chunks = NULL;
+    int64_t before[5] = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};
+    int r = 0;
+    int rc = sqlite3_prepare_v2(recording->db,
+                                "SELECT id, name, kind, unit, about FROM series ORDER BY id", -1,
+                                &stmt, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(recording->db,
+                                "SELECT series, start_ns, end_ns, samples, id FROM chunk"
+                                " ORDER BY series, start_ns, end_ns, samples, id",
+                                -1, &chunks, NULL);
     if (rc != SQLITE_OK)
         return reader_fail(recording, rc, why);
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        int r = series_row(recording, stmt, why);
-        if (r < 0)
-            return r;
-    }
-    return rc == SQLITE_DONE ? 0 : reader_fail(recording, rc, why);
+    while (r == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        r = series_row(recording, stmt, why);
+    if (r == 0 && rc != SQLITE_DONE)
+        return reader_fail(recording, rc, why);
+    while (r == 0 && (rc = sqlite3_step(chunks)) == SQLITE_ROW)
+        r = series_chunk(recording, chunks, before, why);
+    if (r == 0 && rc != SQLITE_DONE)
+        return reader_fail(recording, rc, why);
+    return r;
 }
 
 static int load(struct recording *recording, struct why *why)
@@ -177,6 +208,8 @@ static int load(struct recording *recording, struct why *why)
         r = reader_migrate(recording, why);
     if (r == 0)
         r = tables_check(recording, why);
+    if (r == 0)
+        r = size_load(recording, why);
     if (r == 0)
         r = counts_load(recording, why);
     if (r == 0)
@@ -217,7 +250,7 @@ void recording_close(struct recording *recording)
         return;
     db_close(&recording->db);
     VEC_FREE(&recording->series);
-    free(recording->stacks);
+    VEC_FREE(&recording->stacks);
     arena_deinit(&recording->arena);
     free(recording->path);
     free(recording);
@@ -257,9 +290,9 @@ const struct recorded_series *recording_series_find(const struct recording *reco
     return NULL;
 }
 
-/* Rows 1, 2, 3, …, each pointing at an earlier one: then every walk ends. */
-static int stacks_fill(struct recording *recording, sqlite3_stmt *stmt, struct stack_node *stacks,
-                       struct why *why)
+/* Rows 1, 2, 3, …, each pointing at an earlier one: then every walk ends. Memory is taken as
+ * rows come: the highest id alone may lie. */
+static int stacks_fill(struct recording *recording, sqlite3_stmt *stmt, struct why *why)
 {
     uint32_t count = recording->counts[RECORDING_STACK];
     uint32_t frames = recording->counts[RECORDING_FRAME];
@@ -271,7 +304,9 @@ static int stacks_fill(struct recording *recording, sqlite3_stmt *stmt, struct s
         if (sqlite3_column_int64(stmt, 0) != id || id > count || parent < 0 || parent >= id ||
             frame < 1 || frame > frames)
             return reader_damage(recording, why, "table 'stack', row %u", id);
-        stacks[id - 1] = (struct stack_node){(uint32_t)parent, (uint32_t)frame};
+        struct stack_node node = {(uint32_t)parent, (uint32_t)frame};
+        if (VEC_PUSH(&recording->stacks, node) < 0)
+            return why_nomem(why);
     }
     if (rc != SQLITE_DONE)
         return reader_fail(recording, rc, why);
@@ -281,43 +316,30 @@ static int stacks_fill(struct recording *recording, sqlite3_stmt *stmt, struct s
 
 static int stacks_load(struct recording *recording, struct why *why)
 {
-    /* Counted before memory is taken: the highest id alone may lie. */
-    int64_t rows;
-    int rc = db_int(recording->db, "SELECT count(*) FROM stack", &rows);
-    if (rc != SQLITE_OK)
-        return reader_fail(recording, rc, why);
-    if (rows != recording->counts[RECORDING_STACK])
-        return reader_damage(recording, why, "table 'stack': %lld rows, ids up to %u",
-                             (long long)rows, recording->counts[RECORDING_STACK]);
-    struct stack_node *stacks = calloc((size_t)rows + 1, sizeof(*stacks));
-    if (!stacks)
-        return why_nomem(why);
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
-    rc = sqlite3_prepare_v2(recording->db, "SELECT id, parent, frame FROM stack ORDER BY id", -1,
-                            &stmt, NULL);
-    int r = rc == SQLITE_OK ? stacks_fill(recording, stmt, stacks, why)
-                            : reader_fail(recording, rc, why);
+    int rc = sqlite3_prepare_v2(recording->db, "SELECT id, parent, frame FROM stack ORDER BY id",
+                                -1, &stmt, NULL);
+    int r = rc == SQLITE_OK ? stacks_fill(recording, stmt, why) : reader_fail(recording, rc, why);
+    recording->stacks_loaded = r == 0;
     if (r < 0)
-        free(stacks);
-    else
-        recording->stacks = stacks;
+        VEC_FREE(&recording->stacks);
     return r;
 }
 
 int recording_stack_node(struct recording *recording, uint32_t stack, uint32_t *ret_parent,
                          uint32_t *ret_frame, struct why *why)
 {
-    if (!recording->stacks) {
+    if (!recording->stacks_loaded) {
         int r = stacks_load(recording, why);
         if (r < 0)
             return r;
     }
-    assert(recording->stacks);
+    assert(recording->stacks.len == recording->counts[RECORDING_STACK]);
     if (stack == 0 || stack > recording->counts[RECORDING_STACK])
         return why_set(why, WHY_FAILED, EINVAL, NULL, "'%s' has no stack %u", recording->path,
                        stack);
-    *ret_parent = recording->stacks[stack - 1].parent;
-    *ret_frame = recording->stacks[stack - 1].frame;
+    *ret_parent = recording->stacks.data[stack - 1].parent;
+    *ret_frame = recording->stacks.data[stack - 1].frame;
     return 0;
 }
 

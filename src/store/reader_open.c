@@ -25,9 +25,14 @@ static int try_open(const char *name, int flags, sqlite3 **ret)
         rc = sqlite3_extended_result_codes(db, 1);
     if (rc == SQLITE_OK)
         rc = sqlite3_busy_timeout(db, 5000);
+    struct db_bound bound;
     int64_t rows;
     if (rc == SQLITE_OK)
-        rc = db_int(db, "SELECT count(*) FROM sqlite_schema", &rows);
+        rc = db_bind(db, &bound);
+    if (rc == SQLITE_OK)
+        rc = db_int(db, "SELECT count(name) FROM sqlite_schema", &rows);
+    if (db)
+        db_unbind(db); /* `bound` ends here; the reader brings its own */
     if (rc != SQLITE_OK && db && sqlite3_extended_errcode(db) != SQLITE_OK)
         rc = sqlite3_extended_errcode(db);
     /* A failed connection is handed out too: it knows the words. */
@@ -39,9 +44,7 @@ static int try_open(const char *name, int flags, sqlite3 **ret)
 /* Nothing that lies in the file may run, write or outgrow us. */
 static int harden(sqlite3 *db)
 {
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    db_distrust(db);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 256 << 20);
     sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
     return db_exec(db, "PRAGMA query_only = 1; PRAGMA cell_size_check = 1;"
@@ -185,7 +188,13 @@ int reader_migrate(struct recording *recording, struct why *why)
         why_set_remedy(why, "set TMPDIR to a folder with more room");
         return r;
     }
+    struct db_bound bound;
+    db_distrust(copy);
+    rc = db_bind(copy, &bound);
+    if (rc != SQLITE_OK)
+        return db_why(copy, rc, "read", recording->path, why);
     int r = schema_migrate(copy, recording->steps, recording->version, why);
+    db_unbind(copy);
     if (r < 0)
         return r;
     rc = harden(copy);

@@ -25,7 +25,9 @@ struct recording {
     struct arena arena;
     uint32_t counts[RECORDING_TABLES];
     VEC(struct recorded_series) series;
-    struct stack_node *stacks; /* [id - 1]; NULL until first used */
+    VEC(struct stack_node) stacks; /* [id - 1]; loaded when first used */
+    bool stacks_loaded;
+    uint64_t size_bytes; /* of all pages: no table has more text */
 };
 
 /* A read-only connection that has proved to work. */

@@ -12,7 +12,15 @@ struct rows {
     sqlite3_stmt *stmt;
     struct why *why;
     uint64_t row;
+    uint64_t text_bytes;
     int error;
+};
+
+/* Pages may be shared by rows or lead back to themselves. SQLite follows them for ever, but no
+ * honest table has more rows or text than its file has room for. */
+enum {
+    ROW_BYTES_LEAST = 4,
+    TEXT_GROWTH_MOST = 2, /* a file in UTF-16 is read as UTF-8 */
 };
 
 static void rows_begin(struct rows *rows, struct recording *recording, const char *table,
@@ -32,7 +40,11 @@ static bool rows_next(struct rows *rows)
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         rows->error = reader_fail(rows->recording, rc, rows->why);
     rows->row++;
-    return rc == SQLITE_ROW;
+    if (rc == SQLITE_ROW && rows->row > rows->recording->size_bytes / ROW_BYTES_LEAST)
+        rows->error = reader_damage(rows->recording, rows->why,
+                                    "table '%s': it has more rows than the file has room for",
+                                    rows->table);
+    return rc == SQLITE_ROW && !rows->error;
 }
 
 static int rows_end(struct rows *rows)
@@ -100,7 +112,13 @@ static struct str rows_text(struct rows *rows, int column)
         rows_damage(rows, column);
         return (struct str){"", 0};
     }
-    return (struct str){text, (size_t)sqlite3_column_bytes(rows->stmt, column)};
+    struct str found = {text, (size_t)sqlite3_column_bytes(rows->stmt, column)};
+    rows->text_bytes += found.len;
+    if (rows->text_bytes / TEXT_GROWTH_MOST > rows->recording->size_bytes && rows->error == 0)
+        rows->error = reader_damage(rows->recording, rows->why,
+                                    "table '%s': it has more text than the file has room for",
+                                    rows->table);
+    return found;
 }
 
 static int rows_kind(struct rows *rows, int column, int (*find)(const char *name))

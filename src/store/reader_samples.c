@@ -12,7 +12,8 @@ struct sample_cursor {
     uint32_t series;
     uint64_t from_ns;
     uint64_t to_ns;
-    bool done; /* SQLite would start over */
+    bool done;            /* SQLite would start over */
+    int64_t start_ns, id; /* of the chunk before: they rise, unless pages lead in circles */
 };
 
 int sample_cursor_open(struct recording *recording, uint32_t series, uint64_t from_ns,
@@ -28,6 +29,7 @@ int sample_cursor_open(struct recording *recording, uint32_t series, uint64_t fr
     }
     cursor->recording = recording;
     cursor->series = series;
+    cursor->start_ns = cursor->id = INT64_MIN;
     cursor->from_ns = MIN(from_ns, (uint64_t)INT64_MAX);
     cursor->to_ns = MIN(to_ns, (uint64_t)INT64_MAX);
     int rc = sqlite3_prepare_v2(recording->db,
@@ -105,6 +107,12 @@ static int chunk_read(struct sample_cursor *cursor, struct why *why)
     struct recording *recording = cursor->recording;
     sqlite3_stmt *stmt = cursor->stmt;
     int64_t start = sqlite3_column_int64(stmt, 1), end = sqlite3_column_int64(stmt, 2);
+    int64_t id = sqlite3_column_int64(stmt, 0);
+    if (start < cursor->start_ns || (start == cursor->start_ns && id <= cursor->id))
+        return reader_damage(recording, why, "chunk %lld of series %s: it is out of order",
+                             (long long)id, recording_series(recording, cursor->series)->info.name);
+    cursor->start_ns = start;
+    cursor->id = id;
     const void *data = sqlite3_column_blob(stmt, 5);
     size_t size = (size_t)sqlite3_column_bytes(stmt, 5);
     const char *damage = "it has no data";
@@ -121,8 +129,7 @@ static int chunk_read(struct sample_cursor *cursor, struct why *why)
         r = damage ? -EBADMSG : 0;
     }
     if (r < 0)
-        return reader_damage(recording, why, "chunk %lld of series %s: %s",
-                             (long long)sqlite3_column_int64(stmt, 0),
+        return reader_damage(recording, why, "chunk %lld of series %s: %s", (long long)id,
                              recording_series(recording, cursor->series)->info.name, damage);
     if ((uint64_t)start < cursor->from_ns || (uint64_t)end > cursor->to_ns)
         narrow(&cursor->decoder.columns, cursor->from_ns, cursor->to_ns);

@@ -120,10 +120,13 @@ static int load(struct labels *labels, struct why *why)
 
 static void fail(sqlite3_context *context, int r, const struct why *why)
 {
-    if (r == -ENOMEM)
+    if (r == -ENOMEM) {
         sqlite3_result_error_nomem(context);
-    else
-        sqlite3_result_error(context, why->what, -1);
+        return;
+    }
+    sqlite3_result_error(context, why->what, -1);
+    if (r == -EBADMSG)
+        sqlite3_result_error_code(context, SQLITE_CORRUPT); /* the file's fault, not the SQL's */
 }
 
 static void frame_text(sqlite3_context *context, int argc, sqlite3_value **argv)

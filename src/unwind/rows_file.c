@@ -47,6 +47,11 @@ static uint64_t checksum(const uint8_t *data, size_t len, uint64_t hash)
     return hash;
 }
 
+uint64_t rows_file_sum(const void *body, size_t len)
+{
+    return checksum(body, len, 1);
+}
+
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     return checksum((const uint8_t *)&value, sizeof(value), hash);
@@ -182,28 +187,40 @@ static bool read_whole(int fd, uint8_t *data, size_t size)
     return true;
 }
 
+bool rows_file_parse(const void *bytes, size_t size, const struct rows_key *key,
+                     enum unwind_machine machine, uint64_t base, struct unwind_rows *ret)
+{
+    struct rows_header header;
+    struct unwind_rows rows;
+    if (size < sizeof(header))
+        return false;
+    memcpy(&header, bytes, sizeof(header));
+    const uint8_t *body = (const uint8_t *)bytes + sizeof(header);
+    size_t len = size - sizeof(header);
+    if (memcmp(header.magic, magic, sizeof(magic)) != 0 || header.version != VERSION ||
+        header.machine != (uint32_t)machine || header.tables != key->tables ||
+        header.base != base || rows_file_sum(body, len) != header.checksum ||
+        !rows_lay_out(&header, body, len, &rows) || !rows_are_sound(&rows))
+        return false;
+    *ret = rows;
+    return true;
+}
+
 bool rows_file_load(const char *dir, const struct rows_key *key, enum unwind_machine machine,
                     uint64_t base, struct unwind_rows *ret, void **ret_memory)
 {
     char path[PATH_MAX];
     struct stat st;
-    struct rows_header header;
     if (!rows_path(dir, key, path))
         return false;
     AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_size < (off_t)sizeof(header) || st.st_size > ELF_SECTION_MAX)
+        st.st_size < (off_t)sizeof(struct rows_header) || st.st_size > ELF_SECTION_MAX)
         return false;
-    size_t len = (size_t)st.st_size - sizeof(header);
-    uint8_t *memory = malloc(len + 1);
-    struct unwind_rows rows;
-    if (memory && read_whole(fd, (uint8_t *)&header, sizeof(header)) &&
-        memcmp(header.magic, magic, sizeof(magic)) == 0 && header.version == VERSION &&
-        header.machine == (uint32_t)machine && header.tables == key->tables &&
-        header.base == base && read_whole(fd, memory, len) &&
-        checksum(memory, len, 1) == header.checksum && rows_lay_out(&header, memory, len, &rows) &&
-        rows_are_sound(&rows)) {
-        *ret = rows;
+    size_t size = (size_t)st.st_size;
+    uint8_t *memory = malloc(size);
+    if (memory && read_whole(fd, memory, size) &&
+        rows_file_parse(memory, size, key, machine, base, ret)) {
         *ret_memory = memory;
         return true;
     }
@@ -233,7 +250,7 @@ void rows_file_save(const char *dir, const struct rows_key *key, enum unwind_mac
                                    .saves_count = rows->saves_count,
                                    .count = rows->count,
                                    .pool_len = rows->pool_len,
-                                   .checksum = checksum((uint8_t *)(header + 1), len, 1)};
+                                   .checksum = rows_file_sum(header + 1, len)};
     memcpy(header->magic, magic, sizeof(magic));
     (void)!file_write_atomic(path, header, sizeof(*header) + len, NULL);
     free(header);

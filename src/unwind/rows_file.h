@@ -19,6 +19,12 @@ bool rows_key_make(const struct unwind_elf *file, const char *debug_path, struct
  * the rows are built and saved again. */
 bool rows_file_load(const char *dir, const struct rows_key *key, enum unwind_machine machine,
                     uint64_t base, struct unwind_rows *ret, void **ret_memory);
+/* The same for a file that is in memory already, aligned as malloc() does it: the rows point
+ * into it. */
+bool rows_file_parse(const void *bytes, size_t size, const struct rows_key *key,
+                     enum unwind_machine machine, uint64_t base, struct unwind_rows *ret);
+/* The checksum over all that follows the header. */
+uint64_t rows_file_sum(const void *body, size_t len);
 /* Written whole or not at all; a cache that cannot be written is not worth a word. */
 void rows_file_save(const char *dir, const struct rows_key *key, enum unwind_machine machine,
                     const struct unwind_rows *rows);

@@ -286,6 +286,144 @@ def damage(args, work):
     expect(refused > len(lengths), "no flip was noticed")
 
 
+def varint(number):
+    """As SQLite writes them: seven bits a byte, the highest first."""
+    digits = [number & 0x7F]
+    while number > 0x7F:
+        number >>= 7
+        digits.append(number & 0x7F | 0x80)
+    return bytes(reversed(digits))
+
+
+def varint_read(data, at):
+    number = 0
+    while True:
+        number = number << 7 | data[at] & 0x7F
+        at += 1
+        if data[at - 1] < 0x80:
+            return number, at
+
+
+class Pages:
+    """A database as pages, whose trees can be bent."""
+
+    def __init__(self, path):
+        with sqlite3.connect(path) as db:
+            self.size = db.execute("PRAGMA page_size").fetchone()[0]
+            self.roots = {"sqlite_schema": 1, **dict(db.execute(
+                "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0"))}
+        db.close()
+        data = path.read_bytes()
+        self.pages = [bytearray(data[at:at + self.size]) for at in range(0, len(data), self.size)]
+
+    def save(self, path):
+        self.pages[0][28:32] = len(self.pages).to_bytes(4, "big")
+        path.write_bytes(b"".join(self.pages))
+
+    def start(self, number):
+        return 100 if number == 1 else 0  # the first page begins with the file's header
+
+    def interior(self, leaf, child, number):
+        """A page above copies of `leaf`: ten ways to the page `child`."""
+        at = self.start(leaf)
+        kind = {0x0D: 0x05, 0x0A: 0x02}[self.pages[leaf - 1][at]]
+        cell = child.to_bytes(4, "big")
+        if kind == 0x05:
+            cell += varint(1)
+        else:  # a tree without row numbers keeps rows here, too
+            first = int.from_bytes(self.pages[leaf - 1][at + 8:at + 10], "big")
+            length, body = varint_read(self.pages[leaf - 1], first)
+            cell += bytes(self.pages[leaf - 1][first:body + length])
+        page = bytearray(self.size)
+        begin = self.start(number)
+        page[:begin] = self.pages[number - 1][:begin] if begin else b""
+        place = self.size
+        for i in range(10):
+            place -= len(cell)
+            page[place:place + len(cell)] = cell
+            page[begin + 12 + 2 * i:begin + 14 + 2 * i] = place.to_bytes(2, "big")
+        page[begin:begin + 12] = bytes([kind]) + b"\0\0" + (10).to_bytes(2, "big") + \
+            place.to_bytes(2, "big") + b"\0" + child.to_bytes(4, "big")
+        return page
+
+    def unfold(self, root, levels):
+        """Ten ways down at every level: 10^levels times the same leaf. False if it is empty."""
+        begin = self.start(root)
+        if self.pages[root - 1][begin] not in (0x0D, 0x0A) or \
+           self.pages[root - 1][begin + 3:begin + 5] == b"\0\0":
+            return False
+        leaf = bytearray(self.pages[root - 1])
+        if begin:
+            # Cells stay where they are; the header moves to the front.
+            count = int.from_bytes(leaf[begin + 3:begin + 5], "big")
+            leaf[:8 + 2 * count] = leaf[begin:begin + 8 + 2 * count]
+        self.pages.append(leaf)
+        lowest = len(self.pages)
+        for _ in range(levels - 1):
+            self.pages.append(bytearray())
+            self.pages[-1] = self.interior(lowest, len(self.pages) - 1, len(self.pages))
+        self.pages[root - 1] = self.interior(lowest, len(self.pages), root)
+        return True
+
+    def shared_text(self, root, rows):
+        """The only rows of a table are texts as long as the file, all on one page in a circle."""
+        self.pages.append(bytearray(self.size))
+        circle = len(self.pages)
+        self.pages[-1][:4] = circle.to_bytes(4, "big")
+        local = (self.size - 12) * 32 // 255 - 23  # what SQLite keeps in the row itself
+        payload = local + (len(self.pages) - 1) * (self.size - 4)
+        kind = varint(13 + 2 * (payload - 5))
+        header = bytes([2 + len(kind), 0]) + kind
+        assert len(header) == 5
+        page = bytearray(self.size)
+        place = self.size
+        for row in range(rows):
+            cell = varint(payload) + varint(row + 1) + header + b"x" * (local - len(header)) + \
+                circle.to_bytes(4, "big")
+            place -= len(cell)
+            page[place:place + len(cell)] = cell
+            page[8 + 2 * row:10 + 2 * row] = place.to_bytes(2, "big")
+        page[:8] = b"\x0d\0\0" + rows.to_bytes(2, "big") + place.to_bytes(2, "big") + b"\0"
+        self.pages[root - 1] = page
+
+
+def circles(args, work):
+    """Pages that are reached in 10^14 ways, and texts that share theirs: refused, and soon."""
+    path = work / "good.whyslow"
+    bad = work / "bad.whyslow"
+    expect(run(args.tool, "write", path, "200", "50").returncode == 0, "cannot write")
+    asked = [["report", bad, "--json"], ["report", bad, "--time", "0%..99%"], ["query", bad],
+             ["query", bad, "SELECT max(stack_text(stack)) FROM sample"],
+             ["export", bad, "--format", "folded"], ["export", bad, "--format", "firefox"]]
+    whole = [run(args.whyslow, *[path if part == bad else part for part in command]).returncode
+             for command in asked]
+    expect(whole == [0] * len(asked), f"the sound file: {whole}")
+    said = {}
+    for name, root in Pages(path).roots.items():
+        pages = Pages(path)
+        if not pages.unfold(root, 14):
+            continue
+        pages.save(bad)
+        results = [run(args.whyslow, *command) for command in asked]
+        for command, done in zip(asked, results):
+            expect_no_crash(done, f"{name}: {command}")
+            if done.returncode != 0:
+                expect_refused(done, f"{name}: {command}")
+        said[name] = [done.stderr.strip().splitlines()[0] for done in results if done.returncode]
+        print(name, *dict.fromkeys(said[name]), sep="\n    ")
+    expect(len(said) > 10, f"few tables were bent: {list(said)}")
+    for name in ("sqlite_schema", "text", "stack", "frame", "total", "chunk_by_time"):
+        expect(said[name], f"{name}: nothing was noticed")
+    expect(any("more rows than the file has room for" in text for text in said["total"]), said["total"])
+    expect(any("pages must lead in circles" in text for text in said["total"]), said["total"])
+    pages = Pages(path)
+    pages.shared_text(pages.roots["text"], 7)
+    pages.save(bad)
+    done = run(args.whyslow, "report", bad)
+    expect_refused(done, "texts that share their pages")
+    expect("more text than the file has room for" in done.stderr, describe(done))
+
+
 def cut_off(args, work):
     """A recording without an end, read in a read-only folder and as another user."""
     os.chmod(work, 0o755)
@@ -365,8 +503,8 @@ def foreign_reader(args, work):
 
 
 TESTS = {f.__name__.replace("_", "-"): f
-         for f in (kill_loop, nth_writer, nth_query, nth_report, disk_full, damage, cut_off,
-                   foreign_reader)}
+         for f in (kill_loop, nth_writer, nth_query, nth_report, disk_full, damage, circles,
+                   cut_off, foreign_reader)}
 
 
 def main():

@@ -279,6 +279,107 @@ def case_system():
     assert known in {exe for _, exe, _ in r.processes.values()}
 
 
+def cgroup_make():
+    """A cgroup of our own; skips where there can be none."""
+    mounts = [line.split() for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
+    places = [m[4] for m in mounts if "cgroup2" in m[m.index("-"):] and m[4].startswith("/sys/fs/cgroup")]
+    if not places:
+        print("SKIP: no cgroup v2 below /sys/fs/cgroup")
+        sys.exit(77)
+    path = pathlib.Path(places[0], f"whyslow-test-{os.getpid()}")
+    try:
+        path.mkdir()
+    except OSError as error:
+        print("SKIP: no cgroup can be made:", error)
+        sys.exit(77)
+    return path
+
+
+def case_cgroup():
+    """Processes of the cgroup and no others: there before, and come later."""
+    group = cgroup_make()
+    burners = []
+
+    def burn(inside):
+        def enter():
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+
+        burners.append(subprocess.Popen([known, "burn-ms=120000"], preexec_fn=enter if inside else None))
+        return burners[-1].pid
+
+    def seen(pid):
+        done = subprocess.run(
+            [whyslow, "query", "--json", "c.whyslow", "SELECT count(*) AS n FROM total JOIN thread "
+             f"ON thread.id = total.thread JOIN process ON process.id = process WHERE pid = {pid}"],
+            capture_output=True, check=False)
+        return done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0
+
+    try:
+        first, outside = burn(True), burn(False)
+        recorder = subprocess.Popen(
+            [whyslow, "record", "--cgroup", str(group.relative_to("/sys/fs/cgroup")), "-d", "110",
+             "-o", "c.whyslow"], env=environment, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: recorder.poll() is not None or seen(first), "a sample of the first")
+        second = burn(True)
+        wait_for(lambda: recorder.poll() is not None or seen(second), "a sample of the second")
+        recorder.send_signal(signal.SIGINT)
+        _, stderr = recorder.communicate(timeout=PATIENCE_S)
+        print(stderr)
+        assert recorder.returncode == 0
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+        group.rmdir()
+    r = Recording("c.whyslow")
+    pids = {r.processes[r.threads[t][0]][0] for t, _, _, _ in r.totals}
+    # The python that becomes the burner is inside for a moment, under the same pid.
+    assert pids == {first, second} and outside not in {p[0] for p in r.processes.values()}, pids
+    between("burn", r.weight("burn") / r.counters["cpu.sampled_ns"], 0.8, 1)
+    between("sampled", r.share_of_rusage(), 0.9, 1.05)
+
+
+def case_hostile():
+    """Symbols of a real program that are markup, escapes, lines and 100 KB long."""
+    names = {"burn_a": "<script>alert(1)</script>", "burn_b": "\x1b[31mred\x1b]0;title\x07",
+             "burn_c": "two\nlines | `cell`", "burn_d": "X" * 100000}
+    lines = ["#include <time.h>"]
+    lines += [f"__attribute__((noinline, noipa)) void {f}(int ms) {{ clock_t end = clock() + ms * "
+              "(CLOCKS_PER_SEC / 1000); while (clock() < end) for (volatile int i = 0; i < 9999; i++); }"
+              for f in names]
+    lines.append("int main(void) { " + " ".join(f"{f}(200);" for f in names) + " return 0; }")
+    pathlib.Path("h.c").write_text("\n".join(lines))
+    run("gcc", "-O1", "-c", "h.c")
+    for plain, odd in names.items():
+        subprocess.run(["objcopy", "--redefine-sym", f"{plain}={odd}", "h.o"], check=True)
+    run("gcc", "-o", "hostile", "h.o")
+    run(whyslow, "record", "--", "./hostile")
+    r = Recording()
+    for odd in names.values():
+        between(f"share of {odd[:30]!r}", r.weight(odd) / r.counters["cpu.sampled_ns"], 0.2, 0.3)
+
+    def no_control(what, text):
+        found = [c for c in text if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160]
+        assert not found, (what, found[:5])
+
+    for view in ([], ["--tree"], ["--lines"], ["--annotate", "f1"], ["--markdown"], ["--json"]):
+        done = subprocess.run([whyslow, "report", "recording.whyslow", "--limit", "0", *view],
+                              capture_output=True, text=True, check=True)
+        no_control(view, done.stdout + done.stderr)
+    rows = json.loads(done.stdout)["hotspots"]  # the last one is --json
+    assert set(names.values()) <= {row["function"] for row in rows}
+    for form, ending in (("folded", ""), ("callgrind", ""), ("flame", "svg"), ("html", "html"),
+                         ("speedscope", "json"), ("firefox", "json")):
+        done = subprocess.run([whyslow, "export", "recording.whyslow", "--format", form],
+                              capture_output=True, text=True, check=True)
+        no_control(form, done.stdout.replace("\t", ""))
+        if ending in ("svg", "html"):
+            assert "<script>alert" not in done.stdout
+        if ending == "json":
+            said = json.dumps(json.loads(done.stdout), ensure_ascii=False)
+            assert "<script>alert(1)" in said and "X" * 100000 in said
+
+
 def case_nobody():
     path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
     before = path.read_text()

@@ -102,6 +102,7 @@ static void what_is_refused_is_named_with_its_place(void **state)
         {OURS("3"), "results[0].runs[0]. is no object"},
         {OURS(RUN ", {\"exit_code\": 0}"), "runs[1].wall_ms is missing"},
         {OURS("{\"wall_ms\": -1, \"exit_code\": 0}"), "runs[0].wall_ms is no figure"},
+        {OURS("{\"wall_ms\": 1e300, \"exit_code\": 0}"), "runs[0].wall_ms is no figure"},
         {OURS("{\"wall_ms\": 1, \"exit_code\": 256}"), "runs[0].exit_code"},
         {OURS("{\"wall_ms\": 1, \"signal\": 0}"), "runs[0].signal"},
         {OURS("{\"wall_ms\": 1, \"user_ms\": \"fast\", \"exit_code\": 0}"), "runs[0].user_ms"},

@@ -308,6 +308,8 @@ static void what_cannot_be_a_profile_is_refused_with_the_reason(void **state)
     world_begin(&world);
     made_series(&world.made, "rss", SERIES_LEVEL, UNIT_BYTES);
     made_samples(&world.made, world.alone, 0, 3, 100);
+    made_series(&world.made, "many", SERIES_SUM, UNIT_NS);
+    made_samples(&world.made, world.alone, 0, 100, 7);
     world_end(&world);
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct profile profile = {.count = 77};
@@ -321,7 +323,14 @@ static void what_cannot_be_a_profile_is_refused_with_the_reason(void **state)
     struct profile_opts level = {.series = "rss"};
     assert_int_equal(load(&arena, &level, &profile, &why), -EINVAL);
     assert_non_null(strstr(why.what, "level"));
+    struct profile_opts many = {.series = "many", .samples = true, .samples_max = 99};
+    assert_int_equal(load(&arena, &many, &profile, &why), -E2BIG);
+    assert_non_null(strstr(why.what, "more than 99 samples"));
+    assert_non_null(strstr(why.remedy, "--time"));
     assert_int_equal(profile.count, 77);
+    many.samples_max = 100;
+    assert_int_equal(load(&arena, &many, &profile, &why), 0);
+    assert_int_equal(profile.sample_count, 100);
 }
 
 static void a_forged_recording_is_damage_and_takes_no_memory(void **state)

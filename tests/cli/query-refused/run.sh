@@ -22,3 +22,8 @@ refuse "SELECT a.*, b.*, c.*, d.*, e.*, f.*, g.* FROM sample a, sample b, sample
 refuse "SELECT 1" "SELECT 2"
 refuse "SELECT 1" --limit many
 [ "$before" = "$(sha256sum < rec.whyslow)" ] && ls
+# Damage that a function of ours meets is the file's fault, not the SQL's: status 5, not 2.
+make-recording plain bad.whyslow
+sqlite3 bad.whyslow "UPDATE stack SET parent = 5 WHERE id = 3"
+whyslow query bad.whyslow "SELECT stack_text(4)"
+echo "status $?"

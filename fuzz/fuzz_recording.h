@@ -1,0 +1,64 @@
+/* Everything that reads a recording, asked of one: the commands themselves, so that a new view
+ * or exporter is fuzzed from its first day. */
+#pragma once
+
+#include "fuzz_files.h"
+
+#include "base/map.h"
+#include "present/exporters.h"
+
+#define FUZZ_RECORDING "it.whyslow"
+
+/* The word "REC" stands for the recording. */
+static const char *const fuzz_questions[][FUZZ_ARGUMENTS_MAX] = {
+    {"query", "REC"},
+    {"query", "REC", "SELECT count(*), sum(weight) FROM sample"},
+    {"query", "REC", "SELECT stack_text(id) FROM stack", "--limit", "100", "--json"},
+    {"query", "REC", "SELECT frame_text(id) FROM frame", "--limit", "100", "--markdown"},
+    {"report", "REC", "--limit", "0", "--json"},
+    {"report", "REC", "--limit", "0"},
+    {"report", "REC", "--tree", "--min-pct", "0", "--limit", "0", "--markdown"},
+    {"report", "REC", "--tree", "--inverted"},
+    {"report", "REC", "--callers", "f1"},
+    {"report", "REC", "--callees", "f1", "--json"},
+    {"report", "REC", "--annotate", "f1"},
+    {"report", "REC", "--annotate", "f2", "--json"},
+    {"report", "REC", "--threads"},
+    {"report", "REC", "--lines", "--limit", "0"},
+    {"report", "REC", "--time", "10%..60%", "--filter", "e"},
+    {"report", "REC", "--focus", "a", "--json"},
+    {"report", "REC", "--diff", "REC", "--json"},
+};
+
+static inline void fuzz_ask(const char *const *question, const char *path)
+{
+    const char *words[FUZZ_ARGUMENTS_MAX + 1] = {0};
+    for (size_t i = 0; i < FUZZ_ARGUMENTS_MAX && question[i]; i++)
+        words[i] = strcmp(question[i], "REC") == 0 ? path : question[i];
+    fuzz_command(words);
+}
+
+enum { FUZZ_QUESTIONS_EACH = 2 };
+
+/* Of the file FUZZ_RECORDING, which is gone afterwards. To open a recording costs far more than
+ * most questions, so only some are asked of each: which ones, the bytes decide. What has failed
+ * once fails again, and whoever changes a byte asks others. */
+static inline void fuzz_recording_ask(const uint8_t *data, size_t size)
+{
+    char path[PATH_MAX];
+    fuzz_path(FUZZ_RECORDING, path);
+    uint64_t hash = hash_bytes(data, size);
+    size_t formats = 0;
+    while (exporters[formats])
+        formats++;
+    for (size_t i = 0; i < FUZZ_QUESTIONS_EACH; i++, hash /= 31) {
+        size_t which = hash % (ARRAY_SIZE(fuzz_questions) + formats);
+        if (which < ARRAY_SIZE(fuzz_questions))
+            fuzz_ask(fuzz_questions[which], path);
+        else
+            fuzz_command((const char *[]){"export", path, "--format",
+                                          exporters[which - ARRAY_SIZE(fuzz_questions)]->name,
+                                          "--output", "/dev/null", NULL});
+    }
+    fuzz_file_remove(FUZZ_RECORDING);
+}
