@@ -4,7 +4,8 @@
  *     bench-spawn [RUNS [WHYSLOW]]
  *
  * The two ways take turns in small blocks, so that a machine that gets slower gets slower for
- * both. Rates are those of the whole commands, from start to end. */
+ * both. A rate is what more runs take more: what a command does before and after is printed
+ * apart, and what it comes to with all of that. */
 #include "base/clock.h"
 #include "stats/summary.h"
 #include "target/measure.h"
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCK = 25, ROUNDS = 5 };
+enum { BLOCK = 25, ROUNDS = 5, PROCESSES = 25 };
 
 static char *const true_argv[] = {(char[]){"/bin/true"}, NULL};
 
@@ -66,7 +67,8 @@ static bool report(const char *what, double value, const char *unit, double targ
     return good;
 }
 
-static bool bench_bias(size_t runs)
+/* Both ways in this process, in turns: medians of so many runs each. */
+static void bias_once(size_t runs, double *ret_bare_ms, double *ret_ours_ms)
 {
     struct measure_opts opts = {.argv = true_argv, .path = true_argv[0], .output = "null"};
     struct why why = {0};
@@ -75,10 +77,7 @@ static bool bench_bias(size_t runs)
     double *bare = calloc(runs, sizeof(*bare)), *ours = calloc(runs, sizeof(*ours));
     if (!bare || !ours)
         fail("out of memory");
-    for (size_t i = 0; i < runs; i++) { /* whose block it is alternates */
-        size_t begin = i / BLOCK * BLOCK;
-        if (i != begin)
-            continue;
+    for (size_t begin = 0; begin < runs; begin += BLOCK) {
         size_t end = MIN(begin + BLOCK, runs);
         for (size_t j = begin; j < end; j++)
             bare[j] = bare_ms(true_argv[0], true_argv);
@@ -86,13 +85,46 @@ static bool bench_bias(size_t runs)
             ours[j] = measured_ms(&opts);
     }
     spawn_nest_close(opts.nest);
-    double theirs_ms = median(bare, runs), ours_ms = median(ours, runs);
+    *ret_bare_ms = median(bare, runs);
+    *ret_ours_ms = median(ours, runs);
     free(bare);
     free(ours);
-    printf("spawn  /bin/true: bare %.1f us, measured %.1f us, medians of %zu runs each\n",
-           theirs_ms * 1000, ours_ms * 1000, runs);
-    return report("bias against bare spawn and wait", fabs(ours_ms / theirs_ms - 1) * 100, "%", 2,
-                  false);
+}
+
+/* A process has its own luck with where its memory lies: several percent, for as long as it
+ * lives. So many of them are asked. */
+static struct summary bias_of(const char *self, size_t runs)
+{
+    double ratio[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++) {
+        char count[32], line[128] = "";
+        snprintf(count, sizeof(count), "%zu", runs / PROCESSES + BLOCK);
+        int ends[2];
+        pid_t pid;
+        posix_spawn_file_actions_t actions;
+        char *const argv[] = {(char *)self, (char *)"--bias", count, NULL};
+        if (pipe2(ends, O_CLOEXEC) < 0 || posix_spawn_file_actions_init(&actions) != 0 ||
+            posix_spawn_file_actions_adddup2(&actions, ends[1], 1) != 0 ||
+            posix_spawn(&pid, self, &actions, NULL, argv, environ) != 0)
+            fail("cannot start itself");
+        posix_spawn_file_actions_destroy(&actions);
+        close(ends[1]);
+        ssize_t n = read(ends[0], line, sizeof(line) - 1);
+        close(ends[0]);
+        waitpid(pid, NULL, 0);
+        double bare, ours;
+        if (n <= 0 || sscanf(line, "%lf %lf", &bare, &ours) != 2) /* NOLINT: our own text */
+            fail("cannot read what it found");
+        ratio[i] = ours / bare;
+    }
+    struct summary s;
+    if (summary_make(ratio, PROCESSES, &s) < 0)
+        fail("no figures");
+    printf(
+        "spawn  /bin/true, measured against bare: %+.1f%% (95%%: %+.1f to %+.1f%%), the median of "
+        "%d processes\n",
+        (s.median - 1) * 100, (s.median_low - 1) * 100, (s.median_high - 1) * 100, PROCESSES);
+    return report("bias against bare spawn and wait", fabs(s.median - 1) * 100, "%", 2, false);
 }
 
 /* The whole command, quiet; its wall time in seconds. */
@@ -112,39 +144,63 @@ static double command_s(const char *path, char *const *argv)
     return (double)(clock_mono_ns() - start_ns) / NS_PER_SEC;
 }
 
-static bool bench_rate(const char *whyslow, size_t runs)
+enum { WHYSLOW, HYPERFINE, COMMANDS };
+
+/* The whole command with so many runs. */
+static double runs_s(int which, const char *path, size_t runs)
 {
-    char hyperfine[PATH_MAX], count[32];
-    if (program_find("hyperfine", hyperfine, NULL) < 0) {
-        printf("spawn  runs a second beside hyperfine: n/a: hyperfine is not installed "
-               "('make bench' installs it)\n");
-        return true;
-    }
+    char count[32];
     snprintf(count, sizeof(count), "%zu", runs);
     const char *const ours[] = {"whyslow", "bench", "-N",       "-w",   "0",         "-r", count,
                                 "--style", "none",  "--output", "null", "/bin/true", NULL};
     const char *const theirs[] = {"hyperfine", "-N",   "-r",        count,
                                   "--style",   "none", "/bin/true", NULL};
-    double ours_s[ROUNDS], theirs_s[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        ours_s[i] = command_s(whyslow, (char *const *)ours);
-        theirs_s[i] = command_s(hyperfine, (char *const *)theirs);
+    return command_s(path, (char *const *)(which == WHYSLOW ? ours : theirs));
+}
+
+static bool bench_rate(const char *whyslow, size_t runs)
+{
+    char hyperfine[PATH_MAX];
+    if (program_find("hyperfine", hyperfine, NULL) < 0) {
+        printf("spawn  runs a second beside hyperfine: n/a: hyperfine is not installed "
+               "('make bench' installs it)\n");
+        return true;
     }
-    double our_rate = (double)runs / median(ours_s, ROUNDS);
-    double their_rate = (double)runs / median(theirs_s, ROUNDS);
-    printf("spawn  /bin/true: whyslow bench %.0f, hyperfine -N %.0f runs a second\n", our_rate,
-           their_rate);
-    return report("runs a second against hyperfine -N", our_rate / their_rate, "times", 1, true);
+    const char *const paths[COMMANDS] = {whyslow, hyperfine};
+    double few[COMMANDS][ROUNDS], many[COMMANDS][ROUNDS], rate[COMMANDS];
+    for (int i = 0; i < ROUNDS; i++)
+        for (int which = 0; which < COMMANDS; which++) {
+            few[which][i] = runs_s(which, paths[which], runs);
+            many[which][i] = runs_s(which, paths[which], 3 * runs);
+        }
+    static const char *const names[COMMANDS] = {"whyslow bench", "hyperfine -N"};
+    for (int which = 0; which < COMMANDS; which++) {
+        double few_s = median(few[which], ROUNDS), many_s = median(many[which], ROUNDS);
+        double run_s = (many_s - few_s) / (2.0 * (double)runs);
+        rate[which] = 1 / run_s;
+        printf("spawn  /bin/true: %s %.0f runs a second, and %.0f ms to begin and end; all in all "
+               "%.0f a second\n",
+               names[which], rate[which], (few_s - run_s * (double)runs) * 1000,
+               3 * (double)runs / many_s);
+    }
+    return report("runs a second against hyperfine -N", rate[WHYSLOW] / rate[HYPERFINE], "times", 1,
+                  true);
 }
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--bias") == 0) {
+        double bare, ours;
+        bias_once(strtoull(argv[2], NULL, 10), &bare, &ours);
+        printf("%.6f %.6f\n", bare, ours);
+        return 0;
+    }
     size_t runs = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
     char whyslow[PATH_MAX];
     /* BUILD/bench/bench-spawn stands beside BUILD/whyslow. */
     snprintf(whyslow, sizeof(whyslow), "%s/../whyslow", dirname(strdupa(argv[0])));
     if (runs == 0)
         fail("no runs");
-    bool good = bench_bias(runs);
+    bool good = bench_bias(argv[0], 5 * runs);
     return bench_rate(argc > 2 ? argv[2] : whyslow, runs) && good ? 0 : 1;
 }

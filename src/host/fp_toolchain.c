@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TOOLS = 9, TOOL_LINE_MAX = 200 };
+enum { TOOLS = 9, TOOL_LINE_MAX = 200, RELEASE_BYTES_MAX = 1 << 16 };
 #define TOOLS_NS (2 * NS_PER_SEC)
 
 static const struct {
@@ -94,6 +95,33 @@ static int spawn(const char *file, const char *argument, int out, pid_t *ret_pid
     return -r;
 }
 
+/* A JDK says in a file beside itself which it is. To ask it takes a tenth of a second, more
+ * than all else together. */
+static bool java_read(struct fp_tool *tool, struct arena *arena, const char *file)
+{
+    static const char tail[] = "/bin/java";
+    char real[PATH_MAX];
+    struct str text;
+    if (!realpath(file, real) || !str_ends(str_from(real), tail))
+        return false;
+    real[strlen(real) - (sizeof(tail) - 1)] = '\0';
+    const char *path = arena_printf(arena, "%s/release", real);
+    if (file_read(arena, path, RELEASE_BYTES_MAX, &text, NULL) < 0)
+        return false;
+    while (text.len > 0) {
+        struct str line = str_cut(&text, '\n');
+        struct str key = str_cut(&line, '=');
+        if (!str_is(key, "JAVA_RUNTIME_VERSION") || line.len < 3 || line.data[0] != '"')
+            continue;
+        int n = snprintf(tool->line, sizeof(tool->line), "java %.*s", (int)line.len - 2,
+                         line.data + 1);
+        tool->len = MIN((size_t)MAX(n, 0), sizeof(tool->line) - 1);
+        tool->done = true;
+        return true;
+    }
+    return false;
+}
+
 static void tool_start(struct fp_tool *tool, struct arena *arena, size_t index)
 {
     tool->fd = -1;
@@ -102,6 +130,8 @@ static void tool_start(struct fp_tool *tool, struct arena *arena, size_t index)
         tool->na = "not on PATH";
         return;
     }
+    if (strcmp(tools[index].name, "java") == 0 && java_read(tool, arena, file))
+        return;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
         tool->na = "no pipe could be made";
