@@ -124,18 +124,20 @@ def programs(folder):
 
 
 def timed(command, **more):
-    """Wall time of the target itself, and of all until the prompt comes back."""
-    end = pathlib.Path("end")
+    """Wall time of the target itself, and from its end until the prompt comes back."""
+    begin, end = pathlib.Path("begin"), pathlib.Path("end")
+    begin.unlink(missing_ok=True)
     end.unlink(missing_ok=True)
-    start = time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **more)
-    done = time.monotonic()
-    return done - start, max(time.clock_gettime(time.CLOCK_BOOTTIME) - float(end.read_text()), 0.001)
+    done = time.clock_gettime(time.CLOCK_BOOTTIME)
+    ended = float(end.read_text())
+    return ended - float(begin.read_text()), max(done - ended, 0.001)
 
 
 def wrapped(target):
-    """The target, and the time of its end on the clock that Python reads."""
-    return ["sh", "-c", '"$@"; r=$?; cut -d" " -f1 /proc/uptime > end; exit $r', "sh", *target]
+    """The target between its begin and its end on the clock that Python reads."""
+    look = 'cut -d" " -f1 /proc/uptime'
+    return ["sh", "-c", f'{look} > begin; "$@"; r=$?; {look} > end; exit $r', "sh", *target]
 
 
 def read_recording(path):
@@ -150,14 +152,14 @@ def measure(name, target):
     for _ in range(rounds):
         plain.append(timed(wrapped(target))[0])
         pathlib.Path("a.whyslow").unlink(missing_ok=True)
-        whole, after = timed([whyslow, "record", "-F", "999", "-o", "a.whyslow", "--", *wrapped(target)])
-        under.append(whole - after)
+        wall, after = timed([whyslow, "record", "-F", "999", "-o", "a.whyslow", "--", *wrapped(target)])
+        under.append(wall / plain[-1])
         report = min(filter(None, [report, after]))
         size, counters = os.path.getsize("a.whyslow"), read_recording("a.whyslow")
         if perf:
-            whole, after = timed([perf, "record", "-q", "-F", "999", "--call-graph", "dwarf,16384",
+            wall, after = timed([perf, "record", "-q", "-F", "999", "--call-graph", "dwarf,16384",
                                   "-o", "perf.data", "--", *wrapped(target)])
-            peer.append(whole - after)
+            peer.append(wall / plain[-1])
             peer_size = os.path.getsize("perf.data")
     if perf:
         start = time.monotonic()
@@ -169,8 +171,10 @@ def measure(name, target):
         script = time.monotonic() - start
     base = statistics.median(plain)
     figure("plain", base, "s")
-    cost = (statistics.median(under) / base - 1) * 100
-    peer_cost = (statistics.median(peer) / base - 1) * 100 if peer else None
+    print("  rounds, against plain: " + " ".join(f"{x - 1:+.1%}" for x in under)
+          + (" whyslow; " + " ".join(f"{x - 1:+.1%}" for x in peer) + " perf" if peer else ""))
+    cost = (statistics.median(under) - 1) * 100
+    peer_cost = (statistics.median(peer) - 1) * 100 if peer else None
     figure("wall overhead of whyslow record", cost, "%", 2)
     figure("wall overhead of perf record --call-graph dwarf", peer_cost, "%")
     if peer:
