@@ -83,14 +83,14 @@ static size_t fds_allowed(void)
     return limit.rlim_cur > FDS_SPARE ? (size_t)limit.rlim_cur - FDS_SPARE : 0;
 }
 
-/* About 60 ms at the largest slice: half of it full wakes us. */
+/* About 120 ms at the largest slice: half of it full wakes us. */
 static size_t ring_bytes(const struct collector *c)
 {
     if (c->plan.stacks != PERF_STACKS_SLICE)
         return RING_BYTES_MIN_ASKED;
-    uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 16;
+    uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 8;
     if (c->plan.system)
-        need *= 4; /* many programs come at once at the start, and their rows must be read */
+        need *= 2; /* many programs come at once at the start, and their rows must be read */
     size_t bytes = RING_BYTES_MIN_ASKED;
     while (bytes < need && bytes < RING_BYTES_MAX && 2 * bytes * c->cpu_count <= RINGS_BYTES_MAX)
         bytes *= 2;
@@ -102,7 +102,7 @@ static size_t ring_bytes(const struct collector *c)
  * samples to bridge the time until we look. */
 static uint32_t slice_fitting(const struct collector *c)
 {
-    uint64_t ms = c->plan.system ? 4 * RING_MS_MIN : RING_MS_MIN;
+    uint64_t ms = c->plan.system ? 2 * RING_MS_MIN : RING_MS_MIN;
     uint64_t slots = MAX(c->plan.rate_hz * ms / 1000, (uint64_t)RING_SLOTS_MIN);
     if (c->rings.data_bytes / PERF_SLICE_BYTES_MAX >= slots)
         return PERF_SLICE_BYTES_MAX;
