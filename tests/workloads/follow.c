@@ -11,6 +11,8 @@
  *     follow deep-thread B MS   the same in a thread, which forks: the child burns there, too
  *     follow hole BYTES MS      the same, with 160 KiB in between that are never touched
  *     follow alternate MS       by turns below 200 KiB of left() and 300 KiB of right() */
+#include "apart.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,7 +40,7 @@ static inline __attribute__((always_inline)) void burn_until(long end)
 }
 
 #define BURNER(name)                                                                               \
-    static __attribute__((noinline)) void name(long ns)                                            \
+    static APART void name(long ns)                                                                \
     {                                                                                              \
         burn_until(clock_of(CLOCK_THREAD_CPUTIME_ID) + ns);                                        \
         __asm__ volatile("" ::: "memory");                                                         \
@@ -49,13 +51,13 @@ BURNER(burn_in_child)
 BURNER(burn_in_thread)
 BURNER(burn_below)
 
-static __attribute__((noinline)) void burn_tenth(long end)
+static APART void burn_tenth(long end)
 {
     burn_until(end);
     __asm__ volatile("" ::: "memory");
 }
 
-static __attribute__((noinline)) void burn_rest(long end)
+static APART void burn_rest(long end)
 {
     burn_until(end);
     __asm__ volatile("" ::: "memory");
@@ -154,7 +156,7 @@ static int run_step(long period_ns, long ns)
     return 0;
 }
 
-static __attribute__((noinline)) void go_deep(long bytes, long ns)
+static APART void go_deep(long bytes, long ns)
 {
     volatile char room[1024];
     room[0] = 1;
@@ -192,7 +194,7 @@ static int run_deep_thread(long bytes, long ns)
 }
 
 /* Its first and last pages are touched by calls around it, the rest is not there. */
-static __attribute__((noinline)) void go_over_hole(long bytes, long ns)
+static APART void go_over_hole(long bytes, long ns)
 {
     volatile char hole[160 << 10];
     hole[0] = 1;
@@ -202,7 +204,7 @@ static __attribute__((noinline)) void go_over_hole(long bytes, long ns)
 
 /* The same frames are left behind on the stack by each for the other to find. */
 #define RECURSION(name)                                                                            \
-    static __attribute__((noinline)) void name(long bytes, long ns)                                \
+    static APART void name(long bytes, long ns)                                                    \
     {                                                                                              \
         volatile char room[1024];                                                                  \
         room[0] = 1;                                                                               \

@@ -5,6 +5,7 @@
  *
  * Kinds: plain inlined recursive plt dlopen signal threads; all by default. */
 #include "split.h"
+#include "apart.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,13 +21,13 @@ static void (*dlopened)(void);
 
 void split_plt(void); /* of the library */
 
-SPLIT(plain, static __attribute__((noinline)))
+SPLIT(plain, static APART)
 SPLIT(inlined, static inline __attribute__((always_inline)))
-SPLIT(leaf, static __attribute__((noinline)))
-SPLIT(handled, static __attribute__((noinline)))
-SPLIT(threaded, static __attribute__((noinline)))
+SPLIT(leaf, static APART)
+SPLIT(handled, static APART)
+SPLIT(threaded, static APART)
 
-static __attribute__((noinline)) void recursive(int depth, void (*leaf)(void))
+static APART void recursive(int depth, void (*leaf)(void))
 {
     if (depth == 0)
         leaf();
@@ -36,7 +37,7 @@ static __attribute__((noinline)) void recursive(int depth, void (*leaf)(void))
 }
 
 #define RECURSIVE(share)                                                                           \
-    static __attribute__((noinline)) void recursive_##share(void)                                  \
+    static APART void recursive_##share(void)                                                      \
     {                                                                                              \
         recursive(40, leaf_##share);                                                               \
         __asm__ volatile("" ::: "memory");                                                         \
@@ -55,7 +56,7 @@ static void on_signal(int number)
     __asm__ volatile("" ::: "memory");
 }
 
-static __attribute__((noinline)) void raise_with(void (*work)(void))
+static APART void raise_with(void (*work)(void))
 {
     handler_work = work;
     raise(SIGUSR1);

@@ -22,32 +22,25 @@ static inline void split_burn(int parts)
             split_sum += (unsigned long)i;
 }
 
-/* Functions of the same code must stay several. */
-#if defined(__has_attribute) && __has_attribute(no_icf)
-#define SPLIT_APART __attribute__((no_icf))
-#else
-#define SPLIT_APART
-#endif
-
 /* The empty asm keeps calls from becoming jumps, which would take the caller off the stack. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): how a function is declared cannot stand in them */
 #define SPLIT(kind, how)                                                                           \
-    SPLIT_APART how void kind##_50(void)                                                           \
+    how void kind##_50(void)                                                                       \
     {                                                                                              \
         split_burn(50);                                                                            \
         __asm__ volatile("" ::: "memory");                                                         \
     }                                                                                              \
-    SPLIT_APART how void kind##_30(void)                                                           \
+    how void kind##_30(void)                                                                       \
     {                                                                                              \
         split_burn(30);                                                                            \
         __asm__ volatile("" ::: "memory");                                                         \
     }                                                                                              \
-    SPLIT_APART how void kind##_15(void)                                                           \
+    how void kind##_15(void)                                                                       \
     {                                                                                              \
         split_burn(15);                                                                            \
         __asm__ volatile("" ::: "memory");                                                         \
     }                                                                                              \
-    SPLIT_APART how void kind##_5(void)                                                            \
+    how void kind##_5(void)                                                                        \
     {                                                                                              \
         split_burn(5);                                                                             \
         __asm__ volatile("" ::: "memory");                                                         \

@@ -1,7 +1,8 @@
 /* The four functions in a shared library; built twice, for a PLT and for dlopen(). */
+#include "apart.h"
 #include "split.h"
 
-#define NAMED(kind)  SPLIT(kind, __attribute__((noinline)))
+#define NAMED(kind)  SPLIT(kind, APART)
 #define CALLED(kind) SPLIT_CALL(kind)
 
 void SPLIT_ENTRY(void);
