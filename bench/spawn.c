@@ -26,7 +26,7 @@ enum { BLOCK = 25, ROUNDS = 5, PROCESSES = 25 };
 
 static char *const true_argv[] = {(char[]){"/bin/true"}, NULL};
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     fprintf(stderr, "bench-spawn: %s\n", what);
     exit(5);
@@ -113,7 +113,7 @@ static struct summary bias_of(const char *self, size_t runs)
         ssize_t n = read(ends[0], line, sizeof(line) - 1);
         close(ends[0]);
         waitpid(pid, NULL, 0);
-        double bare, ours;
+        double bare = 0, ours = 0;
         if (n <= 0 || sscanf(line, "%lf %lf", &bare, &ours) != 2) /* NOLINT: our own text */
             fail("cannot read what it found");
         ratio[i] = ours / bare;
