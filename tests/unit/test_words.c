@@ -19,11 +19,12 @@ static const char *split(const char *text)
         snprintf(joined, sizeof(joined), "%s", why.what);
         return joined;
     }
+    size_t len = 0;
     joined[0] = '\0';
-    for (size_t i = 0; i < words.count; i++) {
-        strcat(joined, i ? "|" : "");
-        strcat(joined, words.argv[i]);
-    }
+    for (size_t i = 0; i < words.count && len < sizeof(joined); i++)
+        len += (size_t)snprintf(joined + len, sizeof(joined) - len, "%s%s", i ? "|" : "",
+                                words.argv[i]);
+    assert_in_range(len, 0, sizeof(joined) - 1);
     assert_null(words.argv[words.count]);
     return joined;
 }
