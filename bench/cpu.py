@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """whyslow record beside perf record --call-graph dwarf, in one run, on real programs.
 
-    bench/cpu.py BUILD [--quick] [--rounds N]
+    bench/cpu.py BUILD [--quick] [--rounds N] [--script-limit S]
 
 Programs, each of some 15 s, so that what a recording costs once does not decide: gcc's cc1 -O2 on a generated C file of 3,000 functions, a C++ program, a Go (else a Rust)
 program. Of each: wall time plain, under whyslow and under perf, interleaved; whyslow's own CPU
@@ -25,6 +25,8 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("build")
 parser.add_argument("--quick", action="store_true", help="small programs, one round: a smoke test")
 parser.add_argument("--rounds", type=int, default=0)
+parser.add_argument("--script-limit", type=int, default=0, metavar="S",
+                    help="end perf script after S seconds (default 900); its time is a lower bound then")
 args = parser.parse_args()
 whyslow = os.path.abspath(os.path.join(args.build, "whyslow"))
 rounds = args.rounds or (1 if args.quick else 5)
@@ -165,7 +167,7 @@ def measure(name, target):
         start = time.monotonic()
         try:
             subprocess.run([perf, "script", "-i", "perf.data"], stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, check=False, timeout=20 if args.quick else 900)
+                           stderr=subprocess.DEVNULL, check=False, timeout=args.script_limit or (20 if args.quick else 900))
         except subprocess.TimeoutExpired:
             print("  perf script did not end in time; its time below is a lower bound")
         script = time.monotonic() - start

@@ -31,6 +31,9 @@ struct record_cmd_opts {
     bool all;
     const char *cgroup;
     bool cpu;
+    bool offcpu;
+    bool locks;
+    const char *tier;
     bool debuginfod;
     bool no_symbols;
 };
@@ -54,6 +57,14 @@ static const struct opt record_options[] = {
      "record every process of a cgroup; the path below /sys/fs/cgroup", NULL, NULL, false},
     {"cpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, cpu), NULL,
      "where CPU time goes (the default)", NULL, NULL, false},
+    {"offcpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, offcpu), NULL,
+     "where threads wait, for what, and who ends it", NULL, NULL, false},
+    {"locks", 0, OPT_FLAG, offsetof(struct record_cmd_opts, locks), NULL,
+     "which locks are waited for, and who holds them", NULL, NULL, false},
+    {"tier", 0, OPT_CHOICE, offsetof(struct record_cmd_opts, tier), "TIER",
+     "how waits and locks are seen: by the kernel (needs root, or CAP_BPF and CAP_PERFMON), or "
+     "from user space",
+     "auto", "auto|kernel|user", false},
     {"debuginfod", 0, OPT_FLAG, offsetof(struct record_cmd_opts, debuginfod), NULL,
      "may ask the servers in $DEBUGINFOD_URLS for debug information", NULL, NULL, false},
     {"no-symbols", 0, OPT_FLAG, offsetof(struct record_cmd_opts, no_symbols), NULL,
@@ -79,10 +90,10 @@ static int scope_find(const struct cmd_call *call, struct record_run_opts *run, 
                        opts->pid);
     run->cpu.pid = (int)opts->pid;
     run->cpu.cgroup = opts->cgroup;
-    run->cpu.scope = opts->pid      ? CPU_ATTACHED
-                     : opts->all    ? CPU_SYSTEM
-                     : opts->cgroup ? CPU_CGROUP
-                                    : CPU_SPAWNED;
+    run->cpu.scope = opts->pid      ? TARGET_ATTACHED
+                     : opts->all    ? TARGET_SYSTEM
+                     : opts->cgroup ? TARGET_CGROUP
+                                    : TARGET_SPAWNED;
     return 0;
 }
 
@@ -175,13 +186,19 @@ static int record_run(const struct cmd_call *call, struct why *why)
                                                               : PERF_STACKS_SLICE,
                 .debuginfod = opts->debuginfod,
                 .no_symbols = opts->no_symbols,
+                .no_samples = (opts->offcpu || opts->locks) && !opts->cpu,
                 .cache_dir = symbols_cache_dir(cache, sizeof(cache))},
+        .offcpu = {.waits = opts->offcpu,
+                   .locks = opts->locks,
+                   .tier = strcmp(opts->tier, "kernel") == 0 ? TIER_KERNEL
+                           : strcmp(opts->tier, "user") == 0 ? TIER_USER
+                                                             : TIER_NONE},
         .output = opts->output,
         .duration_ns = opts->duration_ns,
         .progress = call->err,
     };
     int r = scope_find(call, &run, why);
-    if (r == 0 && run.cpu.scope == CPU_SPAWNED) {
+    if (r == 0 && run.cpu.scope == TARGET_SPAWNED) {
         r = program_find(call->argv[0], path, why);
         run.argv = call->argv;
         run.program = path;

@@ -25,16 +25,26 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { NAMES_MAX = 10000, POLL_MS = 100, CPUS_POLLED_MAX = 4096 };
+enum { NAMES_MAX = 10000, POLL_MS = 100, CPUS_POLLED_MAX = 4096, PART_FDS_MAX = 16 };
+
+/* A collector beside the cpu collector. */
+struct record_part {
+    const struct collector_ops *ops;
+    struct collector *collector;
+};
+enum { RECORD_PARTS_MAX = 4 };
 
 /* What the steps of one recording share. */
 struct record {
     const struct record_run_opts *opts;
     struct recording_writer *writer;
-    struct collector *collector;
-    struct spawn *spawn; /* NULL unless the target is ours */
-    int pidfd;           /* of a process that is not; -1 without one */
-    struct pollfd *fds;  /* the rings, then the target */
+    struct collector *cpu; /* the others follow it */
+    struct record_part parts[RECORD_PARTS_MAX];
+    size_t part_count;
+    struct collector *offcpu; /* one of the parts, or NULL */
+    struct spawn *spawn;      /* NULL unless the target is ours */
+    int pidfd;                /* of a process that is not; -1 without one */
+    struct pollfd *fds;       /* the rings, then the target */
     size_t fd_count;
     struct progress progress;
     void (*old_xfsz)(int);
@@ -75,7 +85,7 @@ static void output_remove(const char *path)
 
 static int target_start(struct record *record, struct why *why)
 {
-    if (record->opts->cpu.scope != CPU_SPAWNED)
+    if (record->opts->cpu.scope != TARGET_SPAWNED)
         return 0;
     struct spawn_opts spawn = {
         .argv = record->opts->argv,
@@ -93,18 +103,52 @@ static int target_start(struct record *record, struct why *why)
     return r;
 }
 
+static int part_add(struct record *record, const struct collector_ops *ops,
+                    struct collector *collector)
+{
+    record->parts[record->part_count++] = (struct record_part){ops, collector};
+    return 0;
+}
+
+static int parts_start(struct record *record, int pid, struct why *why)
+{
+    const struct record_run_opts *opts = record->opts;
+    struct collector_target target = {
+        .pid = pid,
+        .start_ns = clock_mono_ns(),
+        .command = opts->cpu.command,
+        .scope = opts->cpu.scope,
+        .cgroup = opts->cpu.cgroup,
+        .cache_dir = opts->cpu.cache_dir,
+        .cpu = record->cpu,
+    };
+    struct sink *sink = recording_writer_sink(record->writer);
+    if (opts->offcpu.waits || opts->offcpu.locks) {
+        int r = offcpu_start(&opts->offcpu, &target, sink, &record->offcpu, why);
+        if (r < 0)
+            return r;
+        return part_add(record, &collector_offcpu, record->offcpu);
+    }
+    return 0;
+}
+
 static int collector_start(struct record *record, struct why *why)
 {
     struct cpu_opts cpu = record->opts->cpu;
     if (record->spawn)
         cpu.pid = spawn_pid(record->spawn);
-    int r = cpu_start(&cpu, recording_writer_sink(record->writer), &record->collector, why);
+    int r = cpu_start(&cpu, recording_writer_sink(record->writer), &record->cpu, why);
+    if (r == 0)
+        r = parts_start(record, cpu.pid, why);
     if (r < 0)
         return r;
-    record->fds = calloc(CPUS_POLLED_MAX + 1, sizeof(*record->fds));
+    record->fds = calloc(CPUS_POLLED_MAX + PART_FDS_MAX + 1, sizeof(*record->fds));
     if (!record->fds)
         return why_nomem(why);
-    record->fd_count = cpu_poll_fds(record->collector, record->fds, CPUS_POLLED_MAX);
+    record->fd_count = cpu_poll_fds(record->cpu, record->fds, CPUS_POLLED_MAX);
+    if (record->offcpu)
+        record->fd_count += offcpu_poll_fds(record->offcpu, record->fds + record->fd_count,
+                                            PART_FDS_MAX);
     if (record->spawn)
         record->fds[record->fd_count++] = (struct pollfd){.fd = spawn_event_fd(record->spawn),
                                                           .events = POLLIN};
@@ -127,7 +171,9 @@ static void collect(struct record *record)
     struct why why = {0};
     if (!record->collecting)
         return;
-    int r = collector_cpu.drain(record->collector, &why);
+    int r = collector_cpu.drain(record->cpu, &why);
+    for (size_t i = 0; i < record->part_count && r == 0; i++)
+        r = record->parts[i].ops->drain(record->parts[i].collector, &why);
     if (recording_writer_tick(record->writer) < 0) {
         why = *recording_writer_why(record->writer);
         r = -why.error;
@@ -142,7 +188,13 @@ static void collect_stop(struct record *record)
     if (!record->collecting)
         return;
     record->collecting = false;
-    int r = collector_cpu.stop(record->collector, &why);
+    /* The others first: what they have seen until now is taken with the last announcements. */
+    int r = 0;
+    for (size_t i = 0; i < record->part_count && r == 0; i++)
+        r = record->parts[i].ops->stop(record->parts[i].collector, &why);
+    if (r < 0)
+        fail(record, r, &why);
+    r = collector_cpu.stop(record->cpu, &why);
     if (r < 0)
         fail(record, r, &why);
 }
@@ -162,7 +214,7 @@ static int target_look(struct record *record, struct why *why)
 {
     bool ready = record->fds[record->fd_count - 1].revents != 0;
     if (!record->spawn)
-        return record->opts->cpu.scope == CPU_ATTACHED && target_gone(record, ready);
+        return record->opts->cpu.scope == TARGET_ATTACHED && target_gone(record, ready);
     return spawn_wait(record->spawn, clock_mono_ns() + (ready ? NS_PER_MS : 0), why);
 }
 
@@ -181,7 +233,7 @@ static void progress_show(struct record *record)
     struct cpu_counts counts;
     if (record->spawn)
         return; /* the terminal is the target's */
-    cpu_counts(record->collector, &counts);
+    cpu_counts(record->cpu, &counts);
     progress_update(&record->progress, counts.samples, "samples; Ctrl-C ends the recording");
 }
 
@@ -235,7 +287,10 @@ static int finish(struct record *record, struct why *why)
     int r = rusage_put(record);
     if (r < 0)
         return why_errno(why, -r, NULL, "cannot write to the recording");
-    r = collector_cpu.finish(record->collector, why);
+    for (size_t i = 0; i < record->part_count && r == 0; i++)
+        r = record->parts[i].ops->finish(record->parts[i].collector, why);
+    if (r == 0)
+        r = collector_cpu.finish(record->cpu, why); /* last: it names what all of them saw */
     return r < 0 ? r : recording_writer_finish(record->writer, why);
 }
 
@@ -293,32 +348,40 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
         signal(SIGXFSZ, record.old_xfsz);
         return r;
     }
-    if (opts->cpu.scope != CPU_SPAWNED)
+    if (opts->cpu.scope != TARGET_SPAWNED)
         progress_begin(&record.progress, opts->progress, "recording", 0);
     r = record_steps(&record, why);
-    if (opts->cpu.scope != CPU_SPAWNED)
+    if (opts->cpu.scope != TARGET_SPAWNED)
         progress_end(&record.progress);
     struct cpu_counts counts = {0};
-    if (record.collector) {
-        const struct perf_plan *plan = cpu_plan(record.collector);
-        cpu_counts(record.collector, &counts);
+    if (record.cpu) {
+        const struct perf_plan *plan = cpu_plan(record.cpu);
+        cpu_counts(record.cpu, &counts);
         perf_plan_event(plan, result.event, sizeof(result.event));
         if (!plan->kernel)
             snprintf(result.kernel_na, sizeof(result.kernel_na), "%s", plan->kernel_na);
-        const char *deep_na = cpu_deep_na(record.collector);
+        const char *deep_na = cpu_deep_na(record.cpu);
         if (deep_na && counts.truncated > 0)
             snprintf(result.deep_na, sizeof(result.deep_na), "%s", deep_na);
     }
+    if (record.offcpu) {
+        const char *na = offcpu_not_higher(record.offcpu);
+        snprintf(result.waits_tier, sizeof(result.waits_tier), "%s",
+                 tier_name(offcpu_tier(record.offcpu)));
+        snprintf(result.waits_na, sizeof(result.waits_na), "%s", na ? na : "");
+    }
     result.samples = counts.samples;
     result.status = shell_status(&record);
-    if (record.collector)
-        collector_cpu.close(record.collector);
+    for (size_t i = record.part_count; i-- > 0;)
+        record.parts[i].ops->close(record.parts[i].collector);
+    if (record.cpu)
+        collector_cpu.close(record.cpu);
     spawn_close(record.spawn);
     fd_close(&record.pidfd);
     free(record.fds);
     recording_writer_close(record.writer);
     signal(SIGXFSZ, record.old_xfsz);
-    if (r < 0 && counts.samples == 0)
+    if (r < 0 && counts.samples == 0 && !record.offcpu)
         output_remove(result.path);
     if (r == 0)
         *ret = result;

@@ -1,14 +1,16 @@
-/* One recording from start to end: the target, the cpu collector, the file. */
+/* One recording from start to end: the target, the collectors, the file. */
 #pragma once
 
 #include "collect/cpu.h"
+#include "collect/offcpu.h"
 
 #include <limits.h>
 #include <stdio.h>
 
 struct record_run_opts {
-    struct cpu_opts cpu;
-    char *const *argv; /* CPU_SPAWNED */
+    struct cpu_opts cpu;       /* .no_samples: another axis was asked for, not this one */
+    struct offcpu_opts offcpu; /* neither waits nor locks: not asked for */
+    char *const *argv;         /* TARGET_SPAWNED */
     const char *program;
     const char *output;   /* NULL: the first free of recording.whyslow, recording-2.whyslow, … */
     uint64_t duration_ns; /* 0: to the end */
@@ -22,6 +24,8 @@ struct record_run_result {
     char event[32];
     char kernel_na[256]; /* empty: kernel code is in it */
     char deep_na[512];   /* empty: stacks deeper than the slice are complete, or there are none */
+    char waits_tier[16]; /* empty: waits were not asked for */
+    char waits_na[512];  /* why not a higher tier; empty: it is the best */
 };
 
 /* Interrupts must be watched. A target that fails is no error. */

@@ -24,13 +24,24 @@ struct collector_probe {
     const char *remedy;     /* what would make the next one available; NULL if nothing */
 };
 
+struct collector;
+
+enum target_scope {
+    TARGET_SPAWNED,  /* a held process and all it starts */
+    TARGET_ATTACHED, /* a running process: all its threads, and what they start from now on */
+    TARGET_SYSTEM,
+    TARGET_CGROUP,
+};
+
 struct collector_target {
     int pid;           /* root of the process tree */
     uint64_t start_ns; /* when it was started or attached to */
     const char *command;
+    enum target_scope scope;
+    const char *cgroup;    /* path of its folder */
+    const char *cache_dir; /* NULL: no cache */
+    struct collector *cpu; /* runs beside; follow it with cpu_follow() (cpu.h) */
 };
-
-struct collector;
 
 struct collector_ops {
     const char *name;    /* "cpu": also the option --cpu of record */

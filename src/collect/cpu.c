@@ -71,7 +71,7 @@ static int stacks_make(struct collector *c, struct why *why)
         .machine = unwind_machine_here(),
         .embed_functions = CPU_EMBED_FUNCTIONS,
         .no_symbols = c->opts.no_symbols,
-        .root_pid = c->opts.scope == CPU_SPAWNED ? c->opts.pid : 0,
+        .root_pid = c->opts.scope == TARGET_SPAWNED ? c->opts.pid : 0,
         .root_command = c->opts.command,
     };
     return stacks_open(&opts, c->sink, &c->stacks, why);
@@ -84,7 +84,7 @@ static int process_read(struct collector *c, int pid, uint64_t now_ns, struct wh
     if (r < 0)
         return r;
     /* Of a machine, those that run just now will be sampled first. */
-    bool first = c->opts.scope == CPU_ATTACHED ||
+    bool first = c->opts.scope == TARGET_ATTACHED ||
                  (proc_stat_read(pid, 0, &stat) == 0 && stat.state == 'R');
     if (first && c->plan.stacks == PERF_STACKS_SLICE)
         r = stacks_preload(c->stacks, pid);
@@ -94,10 +94,10 @@ static int process_read(struct collector *c, int pid, uint64_t now_ns, struct wh
 /* Processes that were here before us. One that ends while we look is no loss. */
 static int processes_read(struct collector *c, struct why *why)
 {
-    if (c->opts.scope == CPU_SPAWNED)
+    if (c->opts.scope == TARGET_SPAWNED)
         return 0;
     uint64_t now_ns = clock_mono_ns();
-    if (c->opts.scope == CPU_ATTACHED)
+    if (c->opts.scope == TARGET_ATTACHED)
         return process_read(c, c->opts.pid, now_ns, why);
     DIR *dir = opendir("/proc");
     if (!dir)
@@ -131,6 +131,10 @@ static void deep_open(struct collector *c)
 {
     struct why why = {0};
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (c->opts.no_samples) {
+        snprintf(c->deep_na, sizeof(c->deep_na), "no samples were asked for");
+        return;
+    }
     if (c->plan.stacks != PERF_STACKS_SLICE) {
         snprintf(c->deep_na, sizeof(c->deep_na), "stacks are not walked by whyslow (-g)");
         return;
@@ -143,7 +147,7 @@ static void deep_open(struct collector *c)
 
 static int start(struct collector *c, struct why *why)
 {
-    bool system = c->opts.scope == CPU_SYSTEM || c->opts.scope == CPU_CGROUP;
+    bool system = c->opts.scope == TARGET_SYSTEM || c->opts.scope == TARGET_CGROUP;
     int r = perf_plan_make(c->opts.stacks, system, c->opts.rate_hz, &c->plan, why);
     if (r < 0)
         return r;
@@ -154,7 +158,7 @@ static int start(struct collector *c, struct why *why)
     r = stacks_make(c, why);
     if (r == 0)
         r = cpu_events_open(c, why);
-    if (r == 0)
+    if (r == 0 && !c->opts.no_samples)
         r = series_add(c, why);
     if (r < 0)
         return r;
@@ -193,7 +197,7 @@ static int cpu_start_default(const struct collector_target *target, struct sink 
                              struct collector **ret, struct why *why)
 {
     struct cpu_opts opts = {
-        .scope = CPU_SPAWNED,
+        .scope = TARGET_SPAWNED,
         .pid = target->pid,
         .command = target->command,
         .rate_hz = CPU_RATE_HZ,
@@ -278,7 +282,8 @@ static int document_put(struct collector *c)
 
 static int counters_put(struct collector *c)
 {
-    bool walked = c->plan.stacks != PERF_STACKS_NONE;
+    bool sampled = !c->opts.no_samples;
+    bool walked = sampled && c->plan.stacks != PERF_STACKS_NONE;
     uint64_t account_ns = 0;
     bool account = cpu_account_get(c, &account_ns);
     uint64_t unmatched = c->deep ? cpu_deep_pieces(c->deep)->unmatched : 0;
@@ -289,7 +294,7 @@ static int counters_put(struct collector *c)
         uint64_t value;
         bool given;
     } counters[] = {
-        {"cpu.samples", UNIT_COUNT, c->samples, true},
+        {"cpu.samples", UNIT_COUNT, c->samples, sampled},
         {"cpu.complete", UNIT_COUNT, c->complete, walked},
         {"cpu.truncated", UNIT_COUNT, c->truncated, walked},
         {"cpu.deep_complete", UNIT_COUNT, c->deep_complete, c->deep != NULL},
@@ -298,8 +303,8 @@ static int counters_put(struct collector *c)
         {"cpu.deep_beyond", UNIT_COUNT, c->deep_counts[CPU_DEEP_TOO_DEEP], c->deep != NULL},
         {"cpu.deep_spared", UNIT_COUNT, c->deep_counts[CPU_DEEP_SPARED], c->deep != NULL},
         {"cpu.deep_unmatched", UNIT_COUNT, unmatched, c->deep != NULL},
-        {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, true},
-        {"cpu.throttled", UNIT_COUNT, c->throttled, true},
+        {"cpu.sampled_ns", UNIT_NS, c->sampled_ns, sampled},
+        {"cpu.throttled", UNIT_COUNT, c->throttled, sampled},
         {"cpu.rusage_ns", UNIT_NS, account_ns, account},
         {"cpu.own_ns", UNIT_NS, c->own_ns, true},
         {"cpu.kernel_ns", UNIT_NS, kernel_ns, c->sample_cost_ns > 0},
@@ -332,7 +337,7 @@ static int counters_put(struct collector *c)
 static int cpu_finish(struct collector *c, struct why *why)
 {
     int r = counters_put(c);
-    if (r == 0)
+    if (r == 0 && !c->opts.no_samples)
         r = document_put(c);
     if (r < 0)
         return why_errno(why, -r, NULL, "the figures of sampling could not be recorded");
@@ -342,6 +347,17 @@ static int cpu_finish(struct collector *c, struct why *why)
         return r;
     r = sink_counter(c->sink, "cpu.naming_ns", UNIT_NS, own_cpu_ns() - start_ns);
     return r < 0 ? why_errno(why, -r, NULL, "the figures of sampling could not be recorded") : 0;
+}
+
+void cpu_follow(struct collector *c, const struct cpu_follower *follower)
+{
+    if (c->follower_count < CPU_FOLLOWERS_MAX)
+        c->followers[c->follower_count++] = *follower;
+}
+
+struct stacks *cpu_stacks(struct collector *c)
+{
+    return c->stacks;
 }
 
 size_t cpu_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)

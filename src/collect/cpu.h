@@ -14,18 +14,11 @@
 
 extern const struct collector_ops collector_cpu;
 
-enum cpu_scope {
-    CPU_SPAWNED,  /* a held process: sampled from its exec on, with all it starts */
-    CPU_ATTACHED, /* a running process: all its threads, and what they start from now on */
-    CPU_SYSTEM,
-    CPU_CGROUP,
-};
-
 enum { CPU_RATE_HZ_MAX = 50000, CPU_RATE_HZ = 999, CPU_EMBED_FUNCTIONS = 32 };
 
 struct cpu_opts {
-    enum cpu_scope scope;
-    int pid;             /* CPU_SPAWNED, CPU_ATTACHED */
+    enum target_scope scope;
+    int pid;             /* TARGET_SPAWNED, TARGET_ATTACHED */
     const char *command; /* of a spawned target; borrowed */
     const char *cgroup;  /* path of its folder */
     uint32_t rate_hz;
@@ -33,10 +26,27 @@ struct cpu_opts {
     const char *cache_dir; /* borrowed; NULL: no cache */
     bool debuginfod;
     bool no_symbols;
+    bool no_samples; /* only what processes do, for collectors that follow; no series "cpu" */
+    bool switches;   /* with every switch of a thread on and off the CPU, for followers */
 };
 
 MUST_USE int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
                        struct why *why);
+
+/* Other collectors share the process tree, the mappings and the names of this one, and learn of
+ * what happens in the order of time: a stack can only be walked while the mappings are those of
+ * its moment. */
+struct cpu_follower {
+    void *context;
+    /* All that happened before `time_ns` has been told to stacks, nothing after: take what is
+     * up to there. Called before each announcement, and at the end of every drain. */
+    int (*until)(void *context, uint64_t time_ns);
+    /* A thread left the CPU or came to it; NULL unless asked for with `switches`. */
+    int (*on_switch)(void *context, uint64_t time_ns, int pid, int tid, bool out, bool preempted);
+};
+enum { CPU_FOLLOWERS_MAX = 4 };
+void cpu_follow(struct collector *collector, const struct cpu_follower *follower);
+struct stacks *cpu_stacks(struct collector *collector);
 
 /* The rings' fds; at most `max`. */
 size_t cpu_poll_fds(const struct collector *collector, struct pollfd *fds, size_t max);

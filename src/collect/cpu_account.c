@@ -77,13 +77,13 @@ static int process_cpu_read(int pid, uint64_t *ret_ns)
 static int account_read(const struct collector *c, uint64_t *ret_ns)
 {
     switch (c->opts.scope) {
-    case CPU_ATTACHED:
+    case TARGET_ATTACHED:
         return process_cpu_read(c->opts.pid, ret_ns);
-    case CPU_SYSTEM:
+    case TARGET_SYSTEM:
         return system_cpu_read(ret_ns);
-    case CPU_CGROUP:
+    case TARGET_CGROUP:
         return cgroup_cpu_read(c->cgroup_fd, ret_ns);
-    case CPU_SPAWNED:
+    case TARGET_SPAWNED:
         break; /* whoever waits for it knows */
     }
     return -ENODATA;
@@ -105,7 +105,7 @@ void cpu_account_look(struct collector *c)
 bool cpu_account_get(const struct collector *c, uint64_t *ret_ns)
 {
     /* Of processes that it started we have samples, but no account. */
-    if (!c->account_known || (c->opts.scope == CPU_ATTACHED && c->processes_started))
+    if (!c->account_known || (c->opts.scope == TARGET_ATTACHED && c->processes_started))
         return false;
     *ret_ns = c->account_last_ns - c->account_start_ns;
     return true;

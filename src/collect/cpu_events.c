@@ -86,7 +86,7 @@ static size_t fds_allowed(void)
 /* About 120 ms at the largest slice: half of it full wakes us. */
 static size_t ring_bytes(const struct collector *c)
 {
-    if (c->plan.stacks != PERF_STACKS_SLICE)
+    if (c->plan.stacks != PERF_STACKS_SLICE || c->opts.no_samples)
         return RING_BYTES_MIN_ASKED;
     uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 8;
     if (c->plan.system)
@@ -159,7 +159,7 @@ static void deep_attach(struct collector *c, int fd)
 static int event_add(struct collector *c, struct perf_event_attr *attr, int pid, size_t cpu,
                      uint64_t owner, struct fd_list fds)
 {
-    unsigned long flags = c->opts.scope == CPU_CGROUP ? PERF_FLAG_PID_CGROUP : 0;
+    unsigned long flags = c->opts.scope == TARGET_CGROUP ? PERF_FLAG_PID_CGROUP : 0;
     AUTO(fd_close) int fd = perf_event_open(attr, pid, c->cpus[cpu], flags);
     if (fd == -ENODEV)
         return 0;
@@ -187,7 +187,7 @@ static int event_add(struct collector *c, struct perf_event_attr *attr, int pid,
 static int set_add(struct collector *c, struct cpu_set *set, int pid, bool on_exec)
 {
     struct perf_event_attr attr = perf_attr_sampling(&c->plan, set->period, set->slice_bytes);
-    attr.enable_on_exec = on_exec;
+    attr.enable_on_exec = on_exec && !c->opts.no_samples;
     bool task = !c->plan.system;
     uint64_t owner = task ? (uint64_t)set->generation << 32 | (uint32_t)pid : 0;
     for (size_t i = 0; i < c->cpu_count; i++) {
@@ -203,7 +203,7 @@ static int set_add(struct collector *c, struct cpu_set *set, int pid, bool on_ex
 
 static int sideband_add(struct collector *c, int pid)
 {
-    struct perf_event_attr attr = perf_attr_sideband(&c->plan);
+    struct perf_event_attr attr = perf_attr_sideband(&c->plan, c->opts.switches);
     attr.disabled = 0;
     for (size_t i = 0; i < c->cpu_count; i++) {
         int r = event_add(c, &attr, pid, i, 0, FD_LIST(&c->sideband_fds));
@@ -293,13 +293,13 @@ static int attach(struct collector *c)
 static int events_add(struct collector *c)
 {
     switch (c->opts.scope) {
-    case CPU_SPAWNED:
+    case TARGET_SPAWNED:
         return target_add(c, c->opts.pid, true);
-    case CPU_ATTACHED:
+    case TARGET_ATTACHED:
         return attach(c);
-    case CPU_SYSTEM:
+    case TARGET_SYSTEM:
         return target_add(c, -1, false);
-    case CPU_CGROUP:
+    case TARGET_CGROUP:
         return target_add(c, c->cgroup_fd, false);
     }
     return -EINVAL;
@@ -329,7 +329,7 @@ static void sets_plan(struct collector *c, size_t count)
 static size_t threads_count(const struct collector *c)
 {
     struct proc_stat stat;
-    if (c->opts.scope != CPU_ATTACHED || proc_stat_read(c->opts.pid, 0, &stat) < 0)
+    if (c->opts.scope != TARGET_ATTACHED || proc_stat_read(c->opts.pid, 0, &stat) < 0)
         return 1;
     return stat.threads > 0 ? stat.threads : 1;
 }
@@ -343,10 +343,10 @@ static int scope_why(const struct collector *c, int r, struct why *why)
 {
     char what[256];
     switch (c->opts.scope) {
-    case CPU_SPAWNED:
+    case TARGET_SPAWNED:
         snprintf(what, sizeof(what), "cannot sample the command");
         break;
-    case CPU_ATTACHED:
+    case TARGET_ATTACHED:
         snprintf(what, sizeof(what), "cannot sample process %d", c->opts.pid);
         if (r == -EACCES || r == -EPERM)
             return why_set(why, WHY_DENIED, -r,
@@ -354,10 +354,10 @@ static int scope_why(const struct collector *c, int r, struct why *why)
                            "CAP_SYS_PTRACE",
                            "%s: it belongs to another user, or guards itself", what);
         break;
-    case CPU_SYSTEM:
+    case TARGET_SYSTEM:
         snprintf(what, sizeof(what), "cannot sample the whole machine");
         break;
-    case CPU_CGROUP:
+    case TARGET_CGROUP:
         snprintf(what, sizeof(what), "cannot sample the cgroup '%.160s'", c->opts.cgroup);
         break;
     }
@@ -367,7 +367,7 @@ static int scope_why(const struct collector *c, int r, struct why *why)
 static int cgroup_open(struct collector *c, struct why *why)
 {
     c->cgroup_fd = -1;
-    if (c->opts.scope != CPU_CGROUP)
+    if (c->opts.scope != TARGET_CGROUP)
         return 0;
     char path[4096];
     snprintf(path, sizeof(path), "%s%s",
@@ -395,9 +395,10 @@ int cpu_events_open(struct collector *c, struct why *why)
     if (r < 0)
         return r;
     c->slice_bytes = slice_fitting(c);
-    cpu_calibrate(c);
+    if (!c->opts.no_samples)
+        cpu_calibrate(c);
     size_t sets = CPU_SETS;
-    if ((CPU_SETS + 1) * c->cpu_count * threads_count(c) > fds_allowed())
+    if (c->opts.no_samples || (CPU_SETS + 1) * c->cpu_count * threads_count(c) > fds_allowed())
         sets = 1;
     for (;;) {
         sets_plan(c, sets);
@@ -413,7 +414,7 @@ int cpu_events_open(struct collector *c, struct why *why)
             return scope_why(c, r, why);
         c->plan.precise = c->plan.clock == PERF_CYCLES ? c->plan.precise : 0;
     }
-    if (sets == 1)
+    if (sets == 1 && !c->opts.no_samples)
         c->sets_na = "too few file descriptors for more than one set of events";
     return 0;
 }
@@ -426,8 +427,8 @@ static void set_switch(const struct cpu_set *set, unsigned long what)
 
 int cpu_events_enable(struct collector *c, struct why *why)
 {
-    if (c->opts.scope == CPU_SPAWNED)
-        return 0; /* its exec does */
+    if (c->opts.scope == TARGET_SPAWNED || c->opts.no_samples)
+        return 0; /* its exec does; or they only mark which threads are covered */
     const struct cpu_set *set = &c->sets[c->active];
     for (size_t i = 0; i < set->fds.len; i++)
         if (ioctl(set->fds.data[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
@@ -469,7 +470,7 @@ static void set_use(struct collector *c, size_t next)
 static int set_cover(struct collector *c, struct cpu_set *set)
 {
     if (c->plan.system)
-        return set_add(c, set, c->opts.scope == CPU_CGROUP ? c->cgroup_fd : -1, false);
+        return set_add(c, set, c->opts.scope == TARGET_CGROUP ? c->cgroup_fd : -1, false);
     int *tids = malloc(TIDS_MAX * sizeof(*tids));
     if (!tids)
         return -ENOMEM;

@@ -82,6 +82,9 @@ struct collector {
     uint64_t ends[UNWIND_ENDS];
     uint64_t lost, lost_samples, throttled, unthrottled, malformed, refused, doubled;
     uint64_t turn_samples, turn_truncated; /* since the last turn */
+
+    struct cpu_follower followers[CPU_FOLLOWERS_MAX];
+    size_t follower_count;
 };
 
 /* cpu_events.c */

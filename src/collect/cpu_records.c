@@ -226,9 +226,53 @@ static int take_lost(struct collector *c, const struct perf_event_header *header
     return 0;
 }
 
+/* The trailer tells who. */
+static int take_switch(struct collector *c, const struct perf_event_header *header,
+                       uint64_t time_ns)
+{
+    struct {
+        uint32_t pid, tid;
+    } who;
+    if (header->size < sizeof(*header) + PERF_TRAILER_BYTES)
+        return -EBADMSG;
+    memcpy(&who, (const char *)header + header->size - PERF_TRAILER_BYTES, sizeof(who));
+    bool out = header->misc & PERF_RECORD_MISC_SWITCH_OUT;
+    bool preempted = header->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    for (size_t i = 0; i < c->follower_count; i++) {
+        const struct cpu_follower *follower = &c->followers[i];
+        int r = follower->on_switch ? follower->on_switch(follower->context, time_ns, (int)who.pid,
+                                                          (int)who.tid, out, preempted)
+                                    : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int followers_tell(struct collector *c, uint64_t time_ns)
+{
+    for (size_t i = 0; i < c->follower_count; i++) {
+        int r = c->followers[i].until(c->followers[i].context, time_ns);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static bool is_announcement(const struct perf_event_header *header)
+{
+    return header->type == PERF_RECORD_MMAP2 || header->type == PERF_RECORD_COMM ||
+           header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_EXIT;
+}
+
 static int record_take(struct collector *c, const struct perf_event_header *header,
                        uint64_t time_ns)
 {
+    if (c->follower_count > 0 && is_announcement(header)) {
+        int r = followers_tell(c, time_ns);
+        if (r < 0)
+            return r;
+    }
     switch (header->type) {
     case PERF_RECORD_SAMPLE:
         return take_sample(c, header, time_ns);
@@ -239,6 +283,9 @@ static int record_take(struct collector *c, const struct perf_event_header *head
     case PERF_RECORD_FORK:
     case PERF_RECORD_EXIT:
         return take_task(c, header, time_ns);
+    case PERF_RECORD_SWITCH:
+    case PERF_RECORD_SWITCH_CPU_WIDE:
+        return take_switch(c, header, time_ns);
     case PERF_RECORD_LOST:
     case PERF_RECORD_LOST_SAMPLES:
         return take_lost(c, header);
@@ -271,6 +318,9 @@ int cpu_records_take(struct collector *c, bool all)
             failed = r; /* go on: the sink counts what it drops */
     }
     perf_rings_end(&c->rings);
+    int r = followers_tell(c, all ? UINT64_MAX : c->rings.horizon_ns);
+    if (failed == 0)
+        failed = r;
     if (c->deep)
         cpu_pieces_settle(cpu_deep_pieces(c->deep), c->rings.horizon_ns);
     return failed;

@@ -4,6 +4,8 @@
 
 #include "collect/tiers.h"
 
+#include <errno.h>
+
 static void offcpu_probe(struct arena *arena, struct collector_probe *ret)
 {
     static const struct tier_step steps[] = {
@@ -25,3 +27,28 @@ const struct collector_ops collector_offcpu = {
     .built = false,
     .probe = offcpu_probe,
 };
+
+int offcpu_start(const struct offcpu_opts *opts, const struct collector_target *target,
+                 struct sink *sink, struct collector **ret, struct why *why)
+{
+    (void)opts, (void)target, (void)sink, (void)ret;
+    return why_set(why, WHY_DENIED, ENOTSUP, NULL, "waits are not in this version");
+}
+
+size_t offcpu_poll_fds(const struct collector *collector, struct pollfd *fds, size_t max)
+{
+    (void)collector, (void)fds, (void)max;
+    return 0;
+}
+
+enum tier offcpu_tier(const struct collector *collector)
+{
+    (void)collector;
+    return TIER_NONE;
+}
+
+const char *offcpu_not_higher(const struct collector *collector)
+{
+    (void)collector;
+    return NULL;
+}

@@ -64,7 +64,7 @@ struct perf_event_attr perf_attr_ring(uint32_t watermark_bytes)
     return attr;
 }
 
-struct perf_event_attr perf_attr_sideband(const struct perf_plan *plan)
+struct perf_event_attr perf_attr_sideband(const struct perf_plan *plan, bool switches)
 {
     struct perf_event_attr attr = attr_common();
     attr.type = PERF_TYPE_SOFTWARE;
@@ -76,6 +76,7 @@ struct perf_event_attr perf_attr_sideband(const struct perf_plan *plan)
     attr.comm = 1;
     attr.comm_exec = 1;
     attr.task = 1;
+    attr.context_switch = switches;
     attr.build_id = plan->build_ids;
     return attr;
 }
@@ -209,7 +210,7 @@ int perf_plan_make(enum perf_stacks stacks, bool system, uint32_t rate_hz, struc
         return perf_event_why(
             -r, system ? "cannot sample every process" : "cannot sample a process", why);
     plan.build_ids = true;
-    struct perf_event_attr attr = perf_attr_sideband(&plan);
+    struct perf_event_attr attr = perf_attr_sideband(&plan, false);
     AUTO(fd_close) int fd = perf_event_open(&attr, system ? -1 : 0, system ? 0 : -1, 0);
     plan.build_ids = fd >= 0;
     *ret = plan;

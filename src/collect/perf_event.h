@@ -50,8 +50,8 @@ enum { PERF_SLICE_BYTES_MAX = 65528 };
 /* The samples. `period`: nanoseconds for PERF_CPU_CLOCK, samples per second for PERF_CYCLES. */
 struct perf_event_attr perf_attr_sampling(const struct perf_plan *plan, uint64_t period,
                                           uint32_t slice_bytes);
-/* Fork, exec, exit, names and mappings. */
-struct perf_event_attr perf_attr_sideband(const struct perf_plan *plan);
+/* Fork, exec, exit, names and mappings; with `switches`, who leaves the CPU and comes to it. */
+struct perf_event_attr perf_attr_sideband(const struct perf_plan *plan, bool switches);
 /* Counts nothing: owns a ring. */
 struct perf_event_attr perf_attr_ring(uint32_t watermark_bytes);
 

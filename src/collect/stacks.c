@@ -4,6 +4,7 @@
 #include "collect/stacks.h"
 
 #include "collect/stacks_parts.h"
+#include "unwind/space.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -108,8 +109,12 @@ static int walk(struct stacks *st, uint32_t process, const struct stacks_sample 
     struct stack_process *p = &st->processes.data[process];
     struct unwind_cache *cache = cache_of(st, p);
     for (int i = 0; i < WALKS_MAX; i++) {
-        unwind_walk(p->space, sample->registers, &sample->slice, cache, st->frames,
-                    UNWIND_FRAMES_MAX, ret);
+        if (sample->trace)
+            unwind_walk_traced(p->space, sample->registers, &sample->slice, st->frames,
+                               UNWIND_FRAMES_MAX, ret, sample->trace);
+        else
+            unwind_walk(p->space, sample->registers, &sample->slice, cache, st->frames,
+                        UNWIND_FRAMES_MAX, ret);
         int r = missing_load(st, ret->count);
         if (r <= 0)
             return r;
@@ -309,4 +314,28 @@ int stacks_sample(struct stacks *st, const struct stacks_sample *sample, struct 
     found.thread = st->threads.data[thread].id;
     *ret = found;
     return 0;
+}
+
+int stacks_on_top(struct stacks *st, uint32_t stack, const uint64_t *kernel, size_t count,
+                  uint32_t *ret_stack)
+{
+    count = MIN(count, (size_t)KERNEL_FRAMES_MAX);
+    for (size_t i = count; i-- > 0;) {
+        uint32_t frame;
+        int r = image_frame(st, st->kernel, FRAME_KERNEL, kernel[i] - (i > 0), &frame);
+        if (r == 0)
+            r = sink_stack(st->sink, stack, frame, &stack);
+        if (r < 0)
+            return r;
+    }
+    *ret_stack = stack;
+    return 0;
+}
+
+uint64_t stacks_generation(const struct stacks *st, int pid)
+{
+    uint32_t process = process_find(st, pid);
+    const struct unwind_space *space = process == STACKS_NONE ? NULL
+                                                              : st->processes.data[process].space;
+    return space ? space->generation : 0;
 }

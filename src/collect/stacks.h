@@ -12,7 +12,7 @@
 #pragma once
 
 #include "model/sink.h"
-#include "unwind/unwind.h"
+#include "unwind/trace.h"
 
 #include <sys/types.h>
 
@@ -80,6 +80,7 @@ struct stacks_sample {
     struct unwind_slice slice;
     const uint64_t *user;
     size_t user_count;
+    struct unwind_trace *trace; /* what the user part hangs on comes here; NULL: not wanted */
 };
 struct stacks_found {
     uint32_t thread; /* sink ids */
@@ -89,6 +90,12 @@ struct stacks_found {
 };
 MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sample,
                            struct stacks_found *ret);
+
+/* A stack with kernel frames (innermost first) on top of one that is known. */
+MUST_USE int stacks_on_top(struct stacks *stacks, uint32_t stack, const uint64_t *kernel,
+                           size_t count, uint32_t *ret_stack);
+/* Changes with every change of what is mapped in a process; 0: it is not known. */
+uint64_t stacks_generation(const struct stacks *stacks, int pid);
 
 /* Names all frames seen, embeds source and code of the hottest, hands notes on images that
  * could not be read to the sink (document "images"). */

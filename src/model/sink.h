@@ -13,6 +13,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "model/wait.h"
 
 #include <stdint.h>
 
@@ -132,6 +133,11 @@ struct sink_ops {
     int (*sample)(struct sink *sink, const struct sample *sample);
     int (*counter)(struct sink *sink, const char *name, enum unit unit, uint64_t add);
     int (*document)(struct sink *sink, const char *name, struct str json);
+    int (*object)(struct sink *sink, const struct object_info *info, uint32_t *ret_id);
+    int (*object_name)(struct sink *sink, uint32_t object, struct str name);
+    int (*wait)(struct sink *sink, const struct wait_info *info, uint32_t *ret_id);
+    int (*wait_add)(struct sink *sink, uint32_t wait, const struct wait_tally *tally);
+    int (*wait_event)(struct sink *sink, const struct wait_event *event);
 };
 
 /* Embedded as the first member of what implements it. */
@@ -232,4 +238,33 @@ MUST_USE static inline int sink_counter(struct sink *sink, const char *name, enu
 MUST_USE static inline int sink_document(struct sink *sink, const char *name, struct str json)
 {
     return sink->ops->document(sink, name, json);
+}
+/* Something that can be waited for; the same kind, process and key give the same id, flags are
+ * joined. */
+MUST_USE static inline int sink_object(struct sink *sink, const struct object_info *info,
+                                       uint32_t *ret_id)
+{
+    return sink->ops->object(sink, info, ret_id);
+}
+/* What it is called, learnt later. */
+MUST_USE static inline int sink_object_name(struct sink *sink, uint32_t object, struct str name)
+{
+    return sink->ops->object_name(sink, object, name);
+}
+/* A row of waits; the same fields give the same id. */
+MUST_USE static inline int sink_wait(struct sink *sink, const struct wait_info *info,
+                                     uint32_t *ret_id)
+{
+    return sink->ops->wait(sink, info, ret_id);
+}
+/* Adds to a row's tally: sums, the highest, the earliest and the latest. */
+MUST_USE static inline int sink_wait_add(struct sink *sink, uint32_t wait,
+                                         const struct wait_tally *tally)
+{
+    return sink->ops->wait_add(sink, wait, tally);
+}
+/* One wait with its times; its row's tally has it already. */
+MUST_USE static inline int sink_wait_event(struct sink *sink, const struct wait_event *event)
+{
+    return sink->ops->wait_event(sink, event);
 }

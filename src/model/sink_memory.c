@@ -300,6 +300,54 @@ static int memory_document(struct sink *sink, const char *name, struct str json)
     return ADD(memory, documents, document, &id);
 }
 
+static int memory_object(struct sink *sink, const struct object_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (info->process > memory->processes.len)
+        return -EINVAL;
+    return settle(memory, wait_book_object(&memory->book, info, ret_id));
+}
+
+static int memory_object_name(struct sink *sink, uint32_t object, struct str name)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error ? memory->error
+                         : settle(memory, wait_book_object_name(&memory->book, object, name));
+}
+
+static int memory_wait(struct sink *sink, const struct wait_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    size_t stacks = memory->interned.stacks.len;
+    if (info->thread == 0 || info->thread > memory->threads.len ||
+        info->waker_thread > memory->threads.len || info->stack > stacks ||
+        info->waker_stack > stacks)
+        return -EINVAL;
+    return settle(memory, wait_book_wait(&memory->book, info, ret_id));
+}
+
+static int memory_wait_add(struct sink *sink, uint32_t wait, const struct wait_tally *tally)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error ? memory->error
+                         : settle(memory, wait_book_add(&memory->book, wait, tally));
+}
+
+static int memory_wait_event(struct sink *sink, const struct wait_event *event)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (event->wait == 0 || event->wait > memory->book.waits.len)
+        return -EINVAL;
+    uint32_t id;
+    return ADD(memory, wait_events, *event, &id);
+}
+
 const struct sink_ops sink_memory_ops = {
     .text = memory_text,
     .process = memory_process,
@@ -320,6 +368,11 @@ const struct sink_ops sink_memory_ops = {
     .sample = memory_sample,
     .counter = memory_counter,
     .document = memory_document,
+    .object = memory_object,
+    .object_name = memory_object_name,
+    .wait = memory_wait,
+    .wait_add = memory_wait_add,
+    .wait_event = memory_wait_event,
 };
 
 void sink_memory_deinit(struct sink_memory *memory)
@@ -339,5 +392,7 @@ void sink_memory_deinit(struct sink_memory *memory)
     VEC_FREE(&memory->samples);
     VEC_FREE(&memory->counters);
     VEC_FREE(&memory->documents);
+    wait_book_deinit(&memory->book);
+    VEC_FREE(&memory->wait_events);
     *memory = SINK_MEMORY_INIT;
 }

@@ -11,6 +11,8 @@
 
 #include "base/arena.h"
 #include "model/interned.h"
+#include "model/sink.h"
+#include "model/wait_book.h"
 
 enum { SINK_MEMORY_SAMPLES_MAX = 1 << 26 };
 
@@ -65,6 +67,8 @@ struct sink_memory {
     VEC(struct sample) samples;
     VEC(struct memory_counter) counters;
     VEC(struct memory_document) documents;
+    struct wait_book book; /* objects and rows of waits */
+    VEC(struct wait_event) wait_events;
     size_t samples_max; /* 0: SINK_MEMORY_SAMPLES_MAX; lower it to play a full disk */
     int error;          /* the first failure, negative; every later call returns it */
     uint64_t dropped;   /* samples after it */

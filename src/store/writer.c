@@ -361,6 +361,11 @@ static const struct sink_ops writer_ops = {
     .sample = write_sample,
     .counter = write_counter,
     .document = write_document,
+    .object = writer_object,
+    .object_name = writer_object_name,
+    .wait = writer_wait,
+    .wait_add = writer_wait_add,
+    .wait_event = writer_wait_event,
 };
 
 static int flush_interned(struct recording_writer *writer)
@@ -504,6 +509,7 @@ void recording_writer_close(struct recording_writer *writer)
     intern_deinit(&writer->series_names);
     intern_deinit(&writer->counter_names);
     interned_deinit(&writer->interned);
+    wait_book_deinit(&writer->book);
     free(writer->path);
     free(writer);
 }

@@ -4,12 +4,14 @@
  * writer_create.c  a new file, whole or not at all
  * writer_rows.c    prepared statements
  * writer_bulk.c    rows of the large tables, many at a time
+ * writer_waits.c   objects, waits and events
  * writer_series.c  sample buffers, chunks and totals: the hot path */
 #pragma once
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/interned.h"
+#include "model/wait_book.h"
 #include "store/chunk.h"
 #include "store/writer.h"
 
@@ -106,6 +108,7 @@ struct recording_writer {
     struct intern counter_names;
     VEC(struct counter_value) counters;
     struct chunk_encoder encoder;
+    struct wait_book book;
 
     uint64_t given;     /* samples, good ones */
     uint64_t committed; /* of these, in the file */
@@ -149,6 +152,13 @@ void series_buffer_deinit(struct series_buffer *buffer);
 MUST_USE int series_seal(struct recording_writer *writer, uint32_t series);
 /* Everything given so far goes into rows: the open chunk and the totals. */
 MUST_USE int series_flush(struct recording_writer *writer, uint32_t series);
+
+/* writer_waits.c: sink calls */
+int writer_object(struct sink *sink, const struct object_info *info, uint32_t *ret_id);
+int writer_object_name(struct sink *sink, uint32_t object, struct str name);
+int writer_wait(struct sink *sink, const struct wait_info *info, uint32_t *ret_id);
+int writer_wait_add(struct sink *sink, uint32_t wait, const struct wait_tally *tally);
+int writer_wait_event(struct sink *sink, const struct wait_event *event);
 
 /* writer_create.c */
 MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);

@@ -6,6 +6,7 @@
 #include "unwind/expression.h"
 #include "unwind/machine.h"
 #include "unwind/space.h"
+#include "unwind/trace.h"
 
 #include <string.h>
 
@@ -15,12 +16,30 @@ enum {
     STEP_NO_REGISTER,      /* the frame hangs on a register whose value we do not have */
 };
 
+/* Where the value of a register comes from. */
+enum {
+    ORIGIN_COMPUTED = 0,  /* from what is noted already */
+    ORIGIN_BEGINNING = 1, /* it has it since the walk began */
+    ORIGIN_READ = 2,      /* and up: a read */
+    TRACE_READS = 2048,
+};
+
+struct tracer {
+    bool usable;
+    uint32_t registers_used;
+    uint32_t count;
+    uint16_t origins[UNWIND_REGISTERS];
+    struct unwind_trace_slot reads[TRACE_READS];
+    bool needed[TRACE_READS];
+};
+
 struct walk {
     const struct unwind_space *space;
     const struct unwind_machine_info *info;
     const struct unwind_slice *slice;
     struct unwind_cache *cache;
     struct unwind_memos memos;
+    struct tracer *tracer;             /* NULL: nobody wants to know */
     struct unwind_registers registers; /* of the frame we stand in */
     uint64_t floor;                    /* the caller's frame must end above this */
     bool exact;          /* the pc is that of an instruction about to run, no return address */
@@ -74,11 +93,55 @@ static void emit(struct walk *walk, struct unwind_frame *frames, uint64_t pc, en
     frame->tag = mapping->tag;
 }
 
+/* A read matters unless somebody says otherwise: then it does only if the register that it went
+ * to is made use of. */
+static void trace_read(struct tracer *tracer, uint64_t address, uint64_t value)
+{
+    if (tracer->count == TRACE_READS) {
+        tracer->usable = false;
+        return;
+    }
+    tracer->reads[tracer->count] = (struct unwind_trace_slot){address, value};
+    tracer->needed[tracer->count++] = true;
+}
+
+/* The stack pointer is computed anew for every frame: what it hangs on is noted there. */
+static inline void trace_use(struct walk *walk, unsigned number)
+{
+    struct tracer *tracer = walk->tracer;
+    if (!tracer || number == walk->info->sp || number >= UNWIND_REGISTERS)
+        return;
+    uint16_t origin = tracer->origins[number];
+    if (origin == ORIGIN_BEGINNING)
+        tracer->registers_used |= 1u << number;
+    else if (origin >= ORIGIN_READ)
+        tracer->needed[origin - ORIGIN_READ] = true;
+}
+
+/* Register `save->target` got its value by this rule; `origins` are those before the step. */
+static void trace_restored(struct walk *walk, const struct unwind_save *save,
+                           const uint16_t *origins)
+{
+    struct tracer *tracer = walk->tracer;
+    uint16_t origin = ORIGIN_COMPUTED;
+    if (save->place == UNWIND_AT_CFA && tracer->count > 0) {
+        tracer->needed[tracer->count - 1] = false;
+        origin = (uint16_t)(tracer->count - 1 + ORIGIN_READ);
+    } else if (save->place == UNWIND_SAME) {
+        origin = origins[save->target];
+    } else if (save->place == UNWIND_IN_REGISTER && save->base < UNWIND_REGISTERS) {
+        origin = origins[save->base];
+    }
+    tracer->origins[save->target] = origin;
+}
+
 static inline unsigned read_slot(struct walk *walk, uint64_t address, uint64_t *ret)
 {
     enum unwind_end end = unwind_slice_read(walk->slice, address, ret);
     if (__builtin_expect(end == UNWIND_ROOT, 1)) {
         unwind_memo_read(&walk->memos, address, *ret);
+        if (__builtin_expect(walk->tracer != NULL, 0))
+            trace_read(walk->tracer, address, *ret);
         return STEP_ON;
     }
     unwind_memo_restart(&walk->memos); /* another slice might hold it */
@@ -97,6 +160,8 @@ static unsigned evaluate(struct walk *walk, const struct unwind_registers *regis
                          uint64_t *ret)
 {
     unwind_memo_restart(&walk->memos); /* what it reads is not noted */
+    if (walk->tracer)
+        walk->tracer->usable = false;
     struct unwind_reader reader = {registers, walk->slice, walk->pc_column};
     const uint8_t *at = rows->pool + (uint32_t)place;
     uint16_t len;
@@ -113,6 +178,7 @@ static unsigned find_cfa(struct walk *walk, const struct unwind_rows *rows,
         return evaluate(walk, registers, rows, rules->cfa_offset, NULL, ret);
     if (!known(registers, rules->cfa_base))
         return STEP_NO_REGISTER;
+    trace_use(walk, rules->cfa_base);
     uint64_t cfa = registers->reg[rules->cfa_base] + (uint64_t)(int64_t)rules->cfa_offset;
     if (rules->cfa == UNWIND_CFA_DEREF) {
         unsigned r = read_slot(walk, cfa, &cfa);
@@ -148,6 +214,7 @@ static unsigned find_saved(struct walk *walk, const struct unwind_rows *rows,
         *ret = before->reg[base];
         if (save->place != UNWIND_AT_REGISTER)
             return STEP_ON;
+        trace_use(walk, base);
         return read_slot(walk, *ret + (uint64_t)(int64_t)save->offset, ret);
     }
     case UNWIND_AT_EXPRESSION:
@@ -163,7 +230,7 @@ static unsigned find_saved(struct walk *walk, const struct unwind_rows *rows,
 /* In an epilogue compilers tell of the CFA only, and let rules stand for registers that
  * were popped already: then the register itself has the caller's value. A slot below the
  * sample's stack pointer tells that, and a frame pointer that is outside of its frame. */
-static bool popped(const struct walk *walk, const struct unwind_save *save,
+static bool popped(struct walk *walk, const struct unwind_save *save,
                    const struct unwind_registers *before, uint64_t cfa)
 {
     uint64_t sp = before->reg[walk->info->sp];
@@ -174,6 +241,7 @@ static bool popped(const struct walk *walk, const struct unwind_save *save,
     if (save->place != UNWIND_AT_REGISTER || save->base != walk->info->fp)
         return false;
     uint64_t fp = before->reg[save->base];
+    trace_use(walk, save->base);
     return fp < sp || fp >= cfa || fp + (uint64_t)(int64_t)save->offset < walk->slice->address;
 }
 
@@ -193,6 +261,9 @@ static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
     uint32_t knows = registers->known & walk->info->callee_saved;
     uint64_t new_sp = cfa;
     bool may_have_popped = walk->exact && !(rules->flags & UNWIND_RULES_SIGNAL);
+    uint16_t origins[UNWIND_REGISTERS];
+    if (walk->tracer)
+        memcpy(origins, walk->tracer->origins, sizeof(origins));
     const struct unwind_save *save = rows->saves + rules->saves_first;
     for (const struct unwind_save *end = save + rules->saves_count; save < end; save++) {
         uint64_t value;
@@ -205,6 +276,8 @@ static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
         } else {
             registers->reg[save->target] = value;
             knows |= 1u << save->target;
+            if (walk->tracer)
+                trace_restored(walk, save, origins);
         }
     }
     registers->reg[sp] = new_sp;
@@ -244,6 +317,8 @@ static unsigned step_by_row(struct walk *walk, const struct unwind_rows *rows,
     r = find_saved(walk, rows, &at, &walk->registers, cfa, &ra);
     if (r != STEP_ON)
         return r;
+    if (rules->ra == UNWIND_SAME || rules->ra == UNWIND_IN_REGISTER)
+        trace_use(walk, rules->ra == UNWIND_SAME ? walk->info->lr : rules->ra_base);
     restore_registers(walk, rows, rules, cfa);
     /* A leaf that pushes nothing (aarch64) has its caller's stack pointer. */
     uint64_t sp = walk->registers.reg[walk->info->sp];
@@ -265,6 +340,7 @@ static unsigned step_by_frame_pointer(struct walk *walk, enum unwind_end else_en
     if (!known(registers, fp))
         return else_end;
     uint64_t at = registers->reg[fp], caller_fp = 0, ra = 0;
+    trace_use(walk, fp);
     /* The outermost frame is marked so by the ABI; but the sampled function itself may just
      * hold a zero there, and one that has a row says how it ends. */
     if (at == 0)
@@ -278,6 +354,8 @@ static unsigned step_by_frame_pointer(struct walk *walk, enum unwind_end else_en
         return r == UNWIND_TRUNCATED ? r : else_end;
     registers->reg[fp] = caller_fp;
     registers->known = 1u << fp;
+    if (walk->tracer)
+        walk->tracer->origins[fp] = ORIGIN_COMPUTED; /* its read is noted as needed */
     walk->floor = at + 16;
     if (walk->info->lr == UNWIND_REGISTERS) {
         /* x86_64's call leaves the stack pointer right there; elsewhere it is unknown. */
@@ -380,6 +458,7 @@ static bool walk_frameless_leaf(struct walk *walk, struct unwind_frame *frames, 
         registers->reg[sp] += 8;
     } else if (known(registers, lr)) {
         ra = registers->reg[lr];
+        trace_use(walk, lr);
     }
     registers->known &= walk->info->callee_saved | 1u << sp;
     walk->floor = registers->reg[sp];
@@ -440,9 +519,10 @@ static void memos_end(const struct walk *walk, size_t which)
     walk->cache->current[which] = !walk->cache->current[which];
 }
 
-void unwind_walk(const struct unwind_space *space, const struct unwind_registers *registers,
-                 const struct unwind_slice *slice, struct unwind_cache *cache,
-                 struct unwind_frame *frames, size_t max, struct unwind_result *ret)
+static void walk_begin(const struct unwind_space *space, const struct unwind_registers *registers,
+                       const struct unwind_slice *slice, struct unwind_cache *cache,
+                       struct tracer *tracer, struct unwind_frame *frames, size_t max,
+                       struct unwind_result *ret)
 {
     *ret = (struct unwind_result){.end = UNWIND_NO_STACK};
     if (!registers || max == 0)
@@ -452,6 +532,7 @@ void unwind_walk(const struct unwind_space *space, const struct unwind_registers
     walk.info = unwind_machine_info(space->machine);
     walk.slice = slice;
     walk.cache = cache;
+    walk.tracer = tracer;
     walk.registers = *registers;
     walk.floor = registers->reg[walk.info->sp];
     walk.exact = true;
@@ -475,6 +556,36 @@ void unwind_walk(const struct unwind_space *space, const struct unwind_registers
     }
     *ret = walk.result;
     ret->last_sp = ret->end == UNWIND_TRUNCATED ? walk.needed_end : walk.floor;
+}
+
+void unwind_walk(const struct unwind_space *space, const struct unwind_registers *registers,
+                 const struct unwind_slice *slice, struct unwind_cache *cache,
+                 struct unwind_frame *frames, size_t max, struct unwind_result *ret)
+{
+    walk_begin(space, registers, slice, cache, NULL, frames, max, ret);
+}
+
+void unwind_walk_traced(const struct unwind_space *space, const struct unwind_registers *registers,
+                        const struct unwind_slice *slice, struct unwind_frame *frames, size_t max,
+                        struct unwind_result *ret, struct unwind_trace *ret_trace)
+{
+    struct tracer tracer;
+    tracer.usable = true;
+    tracer.registers_used = tracer.count = 0;
+    for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
+        tracer.origins[i] = ORIGIN_BEGINNING;
+    walk_begin(space, registers, slice, NULL, &tracer, frames, max, ret);
+    ret_trace->usable = tracer.usable && ret->end == UNWIND_ROOT;
+    ret_trace->registers_used = tracer.registers_used;
+    ret_trace->count = 0;
+    for (uint32_t i = 0; i < tracer.count && ret_trace->usable; i++) {
+        if (!tracer.needed[i])
+            continue;
+        if (ret_trace->count == UNWIND_TRACE_SLOTS)
+            ret_trace->usable = false;
+        else
+            ret_trace->slots[ret_trace->count++] = tracer.reads[i];
+    }
 }
 
 bool unwind_space_find(const struct unwind_space *space, uint64_t pc, uint32_t *ret_tag,

@@ -16,7 +16,7 @@ static void test_every_event_has_its_time_at_a_known_place(void **state)
     struct perf_plan plan = {.kernel = true, .rate_hz = 999};
     const struct perf_event_attr attrs[] = {
         perf_attr_ring(0),
-        perf_attr_sideband(&plan),
+        perf_attr_sideband(&plan, false),
         perf_attr_sampling(&plan, 1000000, 16384),
     };
     uint64_t common = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
@@ -54,9 +54,11 @@ static void test_tasks_inherit_and_the_machine_does_not(void **state)
 {
     (void)state;
     struct perf_plan plan = {.rate_hz = 999};
-    assert_true(perf_attr_sampling(&plan, 1, 8).inherit && perf_attr_sideband(&plan).inherit);
+    assert_true(perf_attr_sampling(&plan, 1, 8).inherit &&
+                perf_attr_sideband(&plan, false).inherit);
     plan.system = true;
-    assert_false(perf_attr_sampling(&plan, 1, 8).inherit || perf_attr_sideband(&plan).inherit);
+    assert_false(perf_attr_sampling(&plan, 1, 8).inherit ||
+                 perf_attr_sideband(&plan, false).inherit);
     assert_true(perf_attr_sampling(&plan, 1, 8).exclude_idle);
 }
 

@@ -1,0 +1,36 @@
+/* Which class a wait belongs to, why, and whether it is idle. */
+#pragma once
+
+#include "analyze/critical_path.h"
+#include "analyze/waits_load.h"
+
+/* In the order of reports. */
+enum wait_class {
+    WAIT_CLASS_RUNNING,
+    WAIT_CLASS_RUNQ,
+    WAIT_CLASS_LOCK,
+    WAIT_CLASS_DISK,
+    WAIT_CLASS_NET,
+    WAIT_CLASS_PAGEFAULT,
+    WAIT_CLASS_CHILD, /* a process or thread whose end is waited for */
+    WAIT_CLASS_TIMER,
+    WAIT_CLASS_IDLE,
+    WAIT_CLASSES,
+};
+/* "running", "runq", "lock", "disk", "net", "pagefault", "child", "timer", "idle": JSON keys. */
+const char *wait_class_name(enum wait_class class);
+
+struct wait_classes {
+    enum wait_class *rows; /* by row id; not of WAIT_HOLD */
+    const char **reasons;  /* by row id, few words: "epoll_wait, nothing asked for" */
+    /* Sums in ns, of the tree and by thread id. All of a thread's make up its life. */
+    uint64_t tree[WAIT_CLASSES];
+    uint64_t (*threads)[WAIT_CLASSES];
+};
+
+/* 0 or -ENOMEM. */
+MUST_USE int wait_classes_build(struct arena *arena, const struct waits *waits,
+                                const struct critical_path *path, struct wait_classes *ret);
+
+/* What was waited for, for people: "read of pipe:[1234]", "futex of queue_mutex", "child 4711". */
+const char *wait_cause(struct arena *arena, const struct waits *waits, uint32_t row);

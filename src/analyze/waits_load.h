@@ -1,0 +1,38 @@
+/* The waits of a recording, whole in memory (model/wait.h), with threads, stacks and names.
+ *
+ * Arrays are indexed by the recording's ids; entry 0 exists and stands for "none". */
+#pragma once
+
+#include "base/arena.h"
+#include "model/profile.h"
+#include "model/wait_book.h"
+#include "store/reader.h"
+
+struct waits_thread {          /* beside profile.threads */
+    uint64_t start_ns, end_ns; /* of its life, as far as it was recorded */
+    uint64_t running_ns;       /* series "running" */
+    uint64_t runq_ns;          /* rows WAIT_RUNQ */
+    bool ended;                /* by itself, not by the end of the recording */
+};
+
+struct waits {
+    struct profile profile; /* series "offcpu", its names; may have no sample */
+    struct waits_thread *threads;
+    struct object_info *objects;
+    size_t object_count; /* of each array: entries, the 0th included */
+    struct wait_row *rows;
+    size_t row_count;
+    struct wait_event *events; /* a plain list in the order of run_ns */
+    size_t event_count;
+    uint64_t start_ns, end_ns; /* of the recording */
+    uint32_t root_process;     /* the command's or the pid's; 0: the whole machine */
+    uint32_t root_thread;      /* its main thread */
+    struct str facts_json;     /* document "waits": tier and why not higher; empty: none */
+};
+
+/* A recording without waits is an error with the reason and the command that records them. */
+MUST_USE int waits_load(struct arena *arena, struct recording *recording, struct waits *ret,
+                        struct why *why);
+
+/* A quantile (0 to 1) of a tally in ns, from its buckets; never beyond its longest. */
+double wait_tally_quantile(const struct wait_tally *tally, double quantile);

@@ -1,0 +1,56 @@
+/* What the commands of one axis (waits, locks, …) share: a recording to look at, from a command,
+ * a process, the machine, or a file that is there already. */
+#pragma once
+
+#include "cmd/cmd.h"
+#include "cmd/record_run.h"
+#include "store/reader.h"
+
+struct axis_opts {
+    const char *keep; /* -o: the recording stays there; NULL: it is removed after the report */
+    uint64_t duration_ns;
+    uint32_t pid;
+    bool all;
+    const char *cgroup;
+    const char *tier;
+};
+
+#define AXIS_OPTIONS(type, member)                                                                 \
+    {"output", 'o',                                                                                \
+     OPT_FILE, offsetof(type, member.keep),                                                        \
+     "FILE",   "keep the recording, to look at it again",                                          \
+     NULL,     NULL,                                                                               \
+     false},                                                                                       \
+        {"duration",   'd',                                                                        \
+         OPT_DURATION, offsetof(type, member.duration_ns),                                         \
+         "TIME",       "record for so long; a command runs on to its end",                         \
+         NULL,         NULL,                                                                       \
+         false},                                                                                   \
+        {"pid",   'p',                                                                             \
+         OPT_U32, offsetof(type, member.pid),                                                      \
+         "PID",   "a running process, all its threads and what they start",                        \
+         NULL,    NULL,                                                                            \
+         false},                                                                                   \
+        {"all", 'a',  OPT_FLAG, offsetof(type, member.all), NULL, "every process of the machine",  \
+         NULL,  NULL, false},                                                                      \
+        {"cgroup", 0,                                                                              \
+         OPT_TEXT, offsetof(type, member.cgroup),                                                  \
+         "PATH",   "every process of a cgroup; the path below /sys/fs/cgroup",                     \
+         NULL,     NULL,                                                                           \
+         false},                                                                                   \
+    {                                                                                              \
+        "tier", 0, OPT_CHOICE, offsetof(type, member.tier), "TIER",                                \
+            "by the kernel (needs root, or CAP_BPF and CAP_PERFMON) or from user space", "auto",   \
+            "auto|kernel|user", false                                                              \
+    }
+
+/* `run` says which collectors are wanted; scope, target and output are filled in here. One
+ * operand that is a recording is opened, anything else is run; after "--" it is always run.
+ * With `machine_output` the target's stdout goes to stderr, so that ours is the answer alone. */
+MUST_USE int axis_recording(const struct cmd_call *call, const struct axis_opts *opts,
+                            struct record_run_opts *run, bool machine_output,
+                            struct recording **ret, struct record_run_result *ret_result,
+                            struct why *why);
+/* Closes it, and removes the file if nobody asked for it. */
+void axis_close(const struct axis_opts *opts, struct recording *recording,
+                const struct record_run_result *result);
