@@ -39,6 +39,8 @@ MUST_USE int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t 
                                struct why *why);
 MUST_USE int bpf_unit_load(struct bpf_unit *unit, struct why *why);
 MUST_USE int bpf_unit_attach(struct bpf_unit *unit, struct why *why);
+/* Programs run no more, maps stay. */
+void bpf_unit_detach(struct bpf_unit *unit);
 
 /* Fds of the unit's; -ENOENT. */
 int bpf_unit_program_fd(const struct bpf_unit *unit, const char *program);

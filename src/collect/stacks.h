@@ -65,6 +65,9 @@ MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
 /* Threads that were announced or read and have not ended; how many were stored. */
 size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
+/* The sink's id of a process; made if need be. */
+MUST_USE int stacks_process(struct stacks *stacks, uint64_t time_ns, int pid,
+                            uint32_t *ret_process);
 /* The sink's id of a thread; made if need be. */
 MUST_USE int stacks_thread(struct stacks *stacks, uint64_t time_ns, int pid, int tid,
                            uint32_t *ret_thread);
@@ -96,6 +99,10 @@ MUST_USE int stacks_on_top(struct stacks *stacks, uint32_t stack, const uint64_t
                            size_t count, uint32_t *ret_stack);
 /* Changes with every change of what is mapped in a process; 0: it is not known. */
 uint64_t stacks_generation(const struct stacks *stacks, int pid);
+
+/* What stands at an address of a process: an image and a place in it, as one number; 0: nothing
+ * that is known to be code. */
+uint64_t stacks_code_at(const struct stacks *stacks, int pid, uint64_t address);
 
 /* Names all frames seen, embeds source and code of the hottest, hands notes on images that
  * could not be read to the sink (document "images"). */
