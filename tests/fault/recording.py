@@ -485,7 +485,7 @@ def foreign_reader(args, work):
 
     expect(ask("PRAGMA integrity_check") == "ok", "integrity_check")
     expect(ask("PRAGMA application_id") == str(0x77687973), "application_id")
-    expect(ask("PRAGMA user_version") == "2", "user_version")
+    expect(ask("PRAGMA user_version") == "3", "user_version")
     expect(ask("PRAGMA journal_mode") == "delete", "a finished recording has no log")
     expect(ask("SELECT sum(count) FROM total") == "20000", "totals")
     expect(ask("SELECT sum(samples) FROM chunk") == "20000", "chunks")
@@ -495,6 +495,14 @@ def foreign_reader(args, work):
                " JOIN text t ON t.id = f.name ORDER BY depth")
            == "step<int;2>\ndecode", "location")
     expect(ask("SELECT value FROM meta WHERE key = 'finished'") == "1", "finished")
+    expect(ask("SELECT count(*), sum(run - start_ns) > 0 FROM (SELECT start_ns, start_ns + blocked_ns"
+               " + runq_ns AS run FROM wait_event)") == "2500|1", "events of waits")
+    expect(ask("SELECT count(*) FROM wait WHERE count <> (SELECT count(*) FROM wait_event e WHERE"
+               " e.wait = wait.id) OR total_ns <> (SELECT sum(blocked_ns + runq_ns) FROM wait_event e"
+               " WHERE e.wait = wait.id)") == "0", "rows of waits and their events agree")
+    expect(ask("SELECT kind, flags, process, printf('%x', key), name FROM object ORDER BY id")
+           == 'futex|0|2|7fff00001000|queue."lock"\npipe|8|0|4d|pipe:[77]\n'
+              "kernel_lock|0|0|ffff888100000010|", "objects")
     walk = ask("WITH RECURSIVE w(id, depth) AS (SELECT max(id), 1 FROM stack UNION ALL SELECT"
                " parent, depth + 1 FROM stack JOIN w USING(id) WHERE parent) SELECT max(depth) FROM w")
     expect(walk == "3", f"stack walk gives {walk}")
