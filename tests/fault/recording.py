@@ -346,13 +346,21 @@ class Pages:
             place.to_bytes(2, "big") + b"\0" + child.to_bytes(4, "big")
         return page
 
+    def leftmost(self, number):
+        """The first leaf below a page."""
+        while self.pages[number - 1][self.start(number)] in (0x05, 0x02):
+            page, begin = self.pages[number - 1], self.start(number)
+            cell = int.from_bytes(page[begin + 12:begin + 14], "big")
+            number = int.from_bytes(page[cell:cell + 4], "big")
+        return number
+
     def unfold(self, root, levels):
         """Ten ways down at every level: 10^levels times the same leaf. False if it is empty."""
-        begin = self.start(root)
-        if self.pages[root - 1][begin] not in (0x0D, 0x0A) or \
-           self.pages[root - 1][begin + 3:begin + 5] == b"\0\0":
+        number = self.leftmost(root)
+        begin = self.start(number)
+        if self.pages[number - 1][begin + 3:begin + 5] == b"\0\0":
             return False
-        leaf = bytearray(self.pages[root - 1])
+        leaf = bytearray(self.pages[number - 1])
         if begin:
             # Cells stay where they are; the header moves to the front.
             count = int.from_bytes(leaf[begin + 3:begin + 5], "big")
@@ -409,6 +417,11 @@ def circles(args, work):
             expect_no_crash(done, f"{name}: {command}")
             if done.returncode != 0:
                 expect_refused(done, f"{name}: {command}")
+        check = run(args.tool, "check", bad, 0)
+        expect_no_crash(check, f"{name}: check")
+        if name in ("object", "wait", "wait_event"):
+            expect_refused(check, f"{name}: check")
+            expect(f"damaged table '{name}'" in check.stderr, f"{name}: {describe(check)}")
         said[name] = [done.stderr.strip().splitlines()[0] for done in results if done.returncode]
         print(name, *dict.fromkeys(said[name]), sep="\n    ")
     expect(len(said) > 10, f"few tables were bent: {list(said)}")
