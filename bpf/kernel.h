@@ -21,10 +21,12 @@ typedef __u32 __wsum;
 enum {
     BPF_MAP_TYPE_HASH = 1,
     BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+    BPF_MAP_TYPE_LRU_HASH = 9,
     BPF_MAP_TYPE_RINGBUF = 27,
     BPF_RB_NO_WAKEUP = 1,
     BPF_RB_FORCE_WAKEUP = 2,
     BPF_RB_AVAIL_DATA = 0,
+    BPF_ANY = 0,
     PERF_SAMPLE_TIME = 1 << 2,
 };
 
@@ -55,8 +57,12 @@ struct mm_struct {
     unsigned long start_stack;
 };
 
+struct files_struct;
+
 struct task_struct {
     int pid;
+    int tgid;
+    struct files_struct *files;
     struct mm_struct *mm;
     struct pid *thread_pid;
 };
