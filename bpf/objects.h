@@ -204,8 +204,8 @@ static __always_inline bool object_inet_local(struct sock *sk, __u16 family, boo
     if (!connected)
         return object_ip6_loopback(own);
     bpf_probe_read_kernel(peer, sizeof(peer), &common->skc_v6_daddr);
-    return object_ip6_loopback(peer) || (own[0] == peer[0] && own[1] == peer[1] &&
-                                         own[2] == peer[2] && own[3] == peer[3]);
+    return object_ip6_loopback(peer) ||
+           (own[0] == peer[0] && own[1] == peer[1] && own[2] == peer[2] && own[3] == peer[3]);
 }
 
 /* The kernel marks the bucket of a port with -1 when it was picked in connect(); a connection

@@ -93,8 +93,8 @@ static bool inet_put(struct words *words, const struct object_record *record)
     bool listening = record->id.flags & OBJECT_ID_LISTENING;
     bool server = record->id.flags & OBJECT_ID_SERVER;
     bool own = listening || server;
-    if (!own && record->remote_port == 0 && (record->socket_type == SOCK_STREAM ||
-                                             record->local_port == 0))
+    if (!own && record->remote_port == 0 &&
+        (record->socket_type == SOCK_STREAM || record->local_port == 0))
         return false;
     if (record->socket_type == SOCK_STREAM && record->state == TCP_STATE_CLOSE)
         return false;
@@ -128,14 +128,30 @@ static bool socket_put(struct words *words, const struct object_record *record)
 static void number_put(struct words *words, const struct object_record *record)
 {
     switch (record->id.kind) {
-    case OBJECT_ID_PIPE: words_number(words, "pipe:[%llu]", record->ino); break;
-    case OBJECT_ID_SOCKET: words_number(words, "socket:[%llu]", record->ino); break;
-    case OBJECT_ID_PROCESS: words_number(words, "pid %llu", record->id.ino); break;
-    case OBJECT_ID_EVENT: words_text(words, "[eventfd]"); break;
-    case OBJECT_ID_TIMER: words_text(words, "[timerfd]"); break;
-    case OBJECT_ID_POLL_SET: words_text(words, "[eventpoll]"); break;
-    case OBJECT_ID_KERNEL_LOCK: words_number(words, "kernel lock at %#llx", record->id.ino); break;
-    case OBJECT_ID_OTHER: words_text(words, "[unknown]"); break;
+    case OBJECT_ID_PIPE:
+        words_number(words, "pipe:[%llu]", record->ino);
+        break;
+    case OBJECT_ID_SOCKET:
+        words_number(words, "socket:[%llu]", record->ino);
+        break;
+    case OBJECT_ID_PROCESS:
+        words_number(words, "pid %llu", record->id.ino);
+        break;
+    case OBJECT_ID_EVENT:
+        words_text(words, "[eventfd]");
+        break;
+    case OBJECT_ID_TIMER:
+        words_text(words, "[timerfd]");
+        break;
+    case OBJECT_ID_POLL_SET:
+        words_text(words, "[eventpoll]");
+        break;
+    case OBJECT_ID_KERNEL_LOCK:
+        words_number(words, "kernel lock at %#llx", record->id.ino);
+        break;
+    case OBJECT_ID_OTHER:
+        words_text(words, "[unknown]");
+        break;
     default:
         words_number(words, "inode %llu", record->ino);
         words_number(words, " of device %llu", record->id.dev >> 20);

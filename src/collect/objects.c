@@ -173,8 +173,7 @@ int objects_take(struct objects *objects, const void *record, size_t bytes)
         return r;
     char name[OBJECT_NAME_BYTES];
     objects->counts.told++;
-    return object_entry_name(objects, index, told->id.flags,
-                             object_name(told, name, sizeof(name)));
+    return object_entry_name(objects, index, told->id.flags, object_name(told, name, sizeof(name)));
 }
 
 int objects_of_child(struct objects *objects, uint32_t process, uint32_t pid, uint32_t *ret)

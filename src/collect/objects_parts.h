@@ -32,8 +32,8 @@ struct net_tables {
     VEC(struct net_socket) sockets;
     struct map_u64 inodes; /* to index + 1 */
     uint8_t listening[65536 / 8];
-    uint64_t space; /* inode of the namespace; 0: nothing was read */
-    uint64_t read_ns, took_ns;
+    uint64_t space;            /* inode of the namespace; 0: nothing was read */
+    uint64_t read_ns, took_ns; /* when, and how much CPU time it took */
     uint64_t own_space;
     int diag_fd; /* -1: not opened or not to be had */
     bool diag_tried;

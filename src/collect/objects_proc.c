@@ -19,8 +19,8 @@ enum {
 
 struct fd_link {
     int pid, fd;
-    char path[64];         /* "/proc/7/fd/3" */
-    char text[PATH_MAX];   /* what it points to */
+    char path[64];       /* "/proc/7/fd/3" */
+    char text[PATH_MAX]; /* what it points to */
     size_t len;
 };
 
@@ -87,13 +87,20 @@ static void anon_facts(const struct fd_link *link, struct str name, struct objec
 static uint16_t kind_of_mode(uint16_t mode)
 {
     switch (mode & S_IFMT) {
-    case S_IFREG: return OBJECT_ID_FILE;
-    case S_IFDIR: return OBJECT_ID_DIRECTORY;
-    case S_IFBLK: return OBJECT_ID_BLOCK_DEVICE;
-    case S_IFCHR: return OBJECT_ID_CHAR_DEVICE;
-    case S_IFIFO: return OBJECT_ID_PIPE;
-    case S_IFSOCK: return OBJECT_ID_SOCKET;
-    default: return OBJECT_ID_OTHER;
+    case S_IFREG:
+        return OBJECT_ID_FILE;
+    case S_IFDIR:
+        return OBJECT_ID_DIRECTORY;
+    case S_IFBLK:
+        return OBJECT_ID_BLOCK_DEVICE;
+    case S_IFCHR:
+        return OBJECT_ID_CHAR_DEVICE;
+    case S_IFIFO:
+        return OBJECT_ID_PIPE;
+    case S_IFSOCK:
+        return OBJECT_ID_SOCKET;
+    default:
+        return OBJECT_ID_OTHER;
     }
 }
 
@@ -174,8 +181,7 @@ int objects_of_fd(struct objects *objects, int pid, int fd, uint32_t *ret)
     const struct object_entry *entry = &objects->entries.data[index];
     uint16_t roles = OBJECT_ID_CLIENT | OBJECT_ID_SERVER | OBJECT_ID_LISTENING;
     bool settled = entry->named && (facts.id.kind != OBJECT_ID_SOCKET || entry->flags & roles);
-    if (!settled && (entry->asked_ns == 0 ||
-                     clock_mono_ns() - entry->asked_ns >= ASK_AGAIN_NS))
+    if (!settled && (entry->asked_ns == 0 || clock_mono_ns() - entry->asked_ns >= ASK_AGAIN_NS))
         r = entry_learn(objects, index, &link, &facts);
     if (r == 0)
         *ret = objects->entries.data[index].id;
