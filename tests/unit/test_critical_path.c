@@ -377,6 +377,53 @@ static void a_thread_that_begins_in_the_span_hands_on_to_the_main_thread(void **
     answer_end(&answer, made);
 }
 
+static void one_that_waited_when_a_thread_began_is_not_its_maker(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t first = made_waits_process(made, 0);
+    uint32_t a = made_waits_thread(made, first, 0, 100);
+    uint32_t second = made_waits_process(made, first);
+    uint32_t b = made_waits_thread(made, second, 1, 100);
+    uint32_t worker = made_waits_thread(made, second, 40, 90);
+    uint32_t row = made_waits_long(made, a, worker, 20, 60);
+    made_waits_long(made, b, 0, 10, 80);
+    struct answer answer = answer_of(made);
+    assert_ms(running_ms(&answer, worker), 20);
+    assert_ms(share_ms(&answer, PATH_WAIT, a, row), 20);
+    answer_end(&answer, made);
+}
+
+static void tallies_of_more_time_than_there_is_share_it(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t process = made_waits_process(made, 0);
+    uint32_t a = made_waits_thread(made, process, 0, 100);
+    uint32_t b = made_waits_thread(made, process, 0, 100);
+    made_waits_short(made, made_waits_blocked(made, a, 0), 9, 100, 0, 100);
+    made_waits_short(made, made_waits_blocked(made, a, b), 9, 300, 0, 100);
+    struct answer answer = answer_of(made);
+    assert_ms(row_ms(&answer, 1), 25);
+    assert_ms(running_ms(&answer, b), 75);
+    answer_end(&answer, made);
+}
+
+static void waits_of_one_thread_that_overlap_follow_each_other(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t process = made_waits_process(made, 0);
+    uint32_t a = made_waits_thread(made, process, 0, 100);
+    uint32_t b = made_waits_thread(made, process, 0, 100);
+    uint32_t one = made_waits_long(made, a, 0, 10, 50);
+    uint32_t two = made_waits_long(made, a, b, 40, 60);
+    struct answer answer = answer_of(made);
+    assert_ms(row_ms(&answer, one), 40);
+    assert_ms(row_ms(&answer, two), 10);
+    answer_end(&answer, made);
+}
+
 static void waits_that_end_each_other_at_one_moment_end_the_walk(void **state)
 {
     (void)state;
@@ -384,10 +431,12 @@ static void waits_that_end_each_other_at_one_moment_end_the_walk(void **state)
     uint32_t process = made_waits_process(made, 0);
     uint32_t a = made_waits_thread(made, process, 0, 100);
     uint32_t b = made_waits_thread(made, process, 0, 100);
-    made_waits_long(made, a, b, 10, 50);
-    made_waits_long(made, b, a, 10, 50);
+    uint32_t one = made_waits_long(made, a, b, 10, 50);
+    uint32_t two = made_waits_long(made, b, a, 10, 50);
     struct answer answer = answer_of(made);
     assert_ms(running_ms(&answer, a), 60);
+    assert_ms(row_ms(&answer, one), 40); /* once, though the walk came by twice */
+    assert_ms(row_ms(&answer, two), 40);
     answer_end(&answer, made);
 }
 
@@ -480,6 +529,9 @@ int main(void)
         cmocka_unit_test(what_came_after_the_waker_ended_stays_with_the_wait),
         cmocka_unit_test(before_a_child_began_the_path_is_in_its_maker),
         cmocka_unit_test(a_thread_that_begins_in_the_span_hands_on_to_the_main_thread),
+        cmocka_unit_test(one_that_waited_when_a_thread_began_is_not_its_maker),
+        cmocka_unit_test(tallies_of_more_time_than_there_is_share_it),
+        cmocka_unit_test(waits_of_one_thread_that_overlap_follow_each_other),
         cmocka_unit_test(waits_that_end_each_other_at_one_moment_end_the_walk),
         cmocka_unit_test(a_waker_that_was_waiting_itself_is_not_followed_in_circles),
         cmocka_unit_test(the_whole_machine_has_no_path_and_says_why),
