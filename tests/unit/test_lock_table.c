@@ -123,9 +123,9 @@ static void the_lock_that_was_waited_for_longest_is_first(void **state)
     uint32_t small = object_add(&world, OBJECT_FUTEX, 0x1000, "small_mutex");
     uint32_t large = object_add(&world, OBJECT_FUTEX, 0x2000, "");
     uint32_t a = row_put(&world, WAIT_BLOCKED, 0, lock_push, small, 1, 10);
+    row_put(&world, WAIT_BLOCKED, 1, lock_pop, large, 4, 25);
     uint32_t b = row_put(&world, WAIT_BLOCKED, 0, lock_push, large, 2, 100);
     row_put(&world, WAIT_BLOCKED, 1, lock_push, large, 2, 50);
-    row_put(&world, WAIT_BLOCKED, 1, lock_pop, large, 4, 25);
     build(&world);
     assert_int_equal(world.table.count, 2);
     const struct lock_row *first = &world.table.rows[0];
