@@ -2,7 +2,6 @@
  * how long who waited, and who held them. */
 #include "unit.h"
 
-#include "analyze/call_tree.h"
 #include "analyze/lock_table.h"
 #include "made_waits.h"
 
@@ -391,46 +390,6 @@ static void a_lock_is_chosen_by_id_or_by_a_name_that_is_its_own(void **state)
     world_end(&world);
 }
 
-static void in_a_picture_the_lock_stands_on_top_of_its_waiters(void **state)
-{
-    (void)state;
-    struct world world;
-    world_begin(&world);
-    uint32_t main_ = push(&world, 0, "main", 1, 10);
-    uint32_t work = push(&world, main_, "work", 1, 20);
-    uint32_t one = object_add(&world, OBJECT_FUTEX, 0x10, "one");
-    uint32_t two = object_add(&world, OBJECT_FUTEX, 0x20, "two");
-    row_put(&world, WAIT_BLOCKED, 0, work, one, 1, 5);
-    row_put(&world, WAIT_BLOCKED, 1, work, one, 1, 5);
-    row_put(&world, WAIT_BLOCKED, 0, main_, two, 1, 3);
-    row_put(&world, WAIT_BLOCKED, 0, 0, two, 1, 1); /* without a stack */
-    row_put(&world, WAIT_HOLD, 0, main_, two, 1, 100);
-    build(&world);
-    struct profile profile;
-    struct call_tree tree;
-    assert_int_equal(
-        lock_table_profile(&world.arena, &world.made->waits, &world.table, SIZE_MAX, &profile), 0);
-    assert_int_equal(profile.weight, made_ns(14));
-    assert_int_equal(profile.count, 14);
-    assert_int_equal(call_tree_build(&world.arena, &profile, &(struct call_tree_opts){0}, &tree),
-                     0);
-    assert_int_equal(tree.nodes[0].total_weight, made_ns(14));
-    uint64_t on_one = 0, on_two = 0;
-    for (size_t i = 0; i < tree.count; i++) {
-        struct str name = profile.functions[tree.nodes[i].function].name;
-        if (str_is(name, "[lock one]"))
-            on_one += tree.nodes[i].self_weight;
-        if (str_is(name, "[lock two]"))
-            on_two += tree.nodes[i].self_weight;
-    }
-    assert_int_equal(on_one, made_ns(10));
-    assert_int_equal(on_two, made_ns(4));
-    assert_int_equal(
-        lock_table_profile(&world.arena, &world.made->waits, &world.table, 1, &profile), 0);
-    assert_int_equal(profile.weight, made_ns(4));
-    world_end(&world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,7 +402,6 @@ int main(void)
         {"the_site_of_a_lock_is_the_first_function_that_is_not_the_locks_own", sites, NULL, NULL,
          NULL},
         cmocka_unit_test(a_lock_is_chosen_by_id_or_by_a_name_that_is_its_own),
-        cmocka_unit_test(in_a_picture_the_lock_stands_on_top_of_its_waiters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
