@@ -41,3 +41,6 @@ MUST_USE int wait_classes_build(struct arena *arena, const struct waits *waits,
 
 /* What was waited for, for people: "read of pipe:[1234]", "futex of queue_mutex", "child 4711". */
 const char *wait_cause(struct arena *arena, const struct waits *waits, uint32_t row);
+/* Where: the innermost functions that are the program's own, not the kernel's or a library's way
+ * to wait: "queue_pop ← worker ← run". "[no stack]" without one. */
+const char *wait_where(struct arena *arena, const struct profile *profile, uint32_t stack);

@@ -3,7 +3,8 @@
  * wait_families.c  what kind of system call it is
  * wait_stacks.c    what the names on a stack say about a wait
  * wait_classes.c   the rules, one function a family, and the sums
- * wait_cause.c     the same for people */
+ * wait_cause.c     the same for people
+ * wait_where.c     a stack in a few words */
 #pragma once
 
 #include "analyze/waits_load.h"
@@ -71,3 +72,5 @@ MUST_USE int wait_stacks_init(struct arena *arena, const struct profile *profile
 struct wait_stack wait_stack_of(struct wait_stacks *stacks, uint32_t stack);
 /* Without keeping it. */
 struct wait_stack wait_stack_read(const struct profile *profile, uint32_t stack);
+/* Part of a lock, sleep or wait itself: it tells nothing about who waits. */
+bool wait_is_plumbing(struct str function);

@@ -117,6 +117,14 @@ static enum wait_sign sign_of(struct str name)
     return SIGN_NONE;
 }
 
+bool wait_is_plumbing(struct str function)
+{
+    static const char *const names[] = {"futex_",           "lll_",         "syscall", "libc_",
+                                        "internal_syscall", "do_futex_wait"};
+    struct str name = name_plain(function);
+    return sign_of(name) != SIGN_NONE || starts_any(name, names, ARRAY_SIZE(names));
+}
+
 struct reading {
     struct wait_stack found;
     unsigned kernel_frames, places;
