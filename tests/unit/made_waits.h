@@ -1,135 +1,145 @@
-/* Waits made by hand, in memory: threads, stacks by the names of their functions, objects, rows.
- * Aborts when out of memory: it is test code. */
+/* Waits made by hand, as waits_load() would hand them out: threads, rows and events in the
+ * words of a test. Times are milliseconds. Aborts beyond its bounds: it is test code. */
 #pragma once
 
 #include "analyze/waits_load.h"
 
-#include <asm/unistd.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { MADE_WAITS_MAX = 512 };
+enum { MADE_MAX = 4096, MADE_MS = 1000000 };
 
-/* Fixed arrays, so that ids are indexes and nothing moves. */
 struct made_waits {
     struct waits waits;
-    struct profile_process processes[16];
-    struct profile_thread threads[64];
-    struct waits_thread lives[64];
-    struct str groups[1];
-    struct image_info images[4];
-    struct profile_function functions[MADE_WAITS_MAX];
-    struct profile_place places[MADE_WAITS_MAX];
-    struct profile_frame frames[MADE_WAITS_MAX];
-    struct profile_stack stacks[MADE_WAITS_MAX];
-    struct object_info objects[MADE_WAITS_MAX];
-    struct wait_row rows[MADE_WAITS_MAX];
-    struct wait_event events[MADE_WAITS_MAX];
+    struct profile_process processes[64];
+    struct profile_thread profile_threads[256];
+    struct waits_thread threads[256];
+    struct object_info objects[256];
+    struct wait_row rows[MADE_MAX];
+    struct wait_event events[MADE_MAX];
 };
 
-static inline struct made_waits *made_waits_new(void)
+static inline uint64_t made_ns(double ms)
+{
+    return (uint64_t)(ms * MADE_MS);
+}
+
+/* Nothing but the entries that stand for "none". */
+static inline struct made_waits *made_waits_new(double end_ms)
 {
     struct made_waits *made = calloc(1, sizeof(*made));
     if (!made)
         abort();
-    struct profile *profile = &made->waits.profile;
-    *profile = (struct profile){
-        .series = "offcpu",
-        .unit = UNIT_NS,
-        .about = "made by hand",
-        .processes = made->processes,
-        .process_count = 1,
+    made->waits = (struct waits){
+        .profile = {.processes = made->processes,
+                    .process_count = 1,
+                    .threads = made->profile_threads,
+                    .thread_count = 1},
         .threads = made->threads,
-        .thread_count = 1,
-        .thread_groups = made->groups,
-        .thread_group_count = 1,
-        .images = made->images,
-        .image_count = 1,
-        .functions = made->functions,
-        .function_count = 1,
-        .places = made->places,
-        .place_count = 1,
-        .frames = made->frames,
-        .frame_count = 1,
-        .stacks = made->stacks,
-        .stack_count = 1,
-        .command = STR("made"),
-        .fingerprint_json = STR(""),
+        .objects = made->objects,
+        .object_count = 1,
+        .rows = made->rows,
+        .row_count = 1,
+        .events = made->events,
+        .end_ns = made_ns(end_ms),
+        .root_process = 1,
+        .root_thread = 1,
     };
-    made->frames[0].place_count = 1;
-    made->waits.threads = made->lives;
-    made->waits.objects = made->objects;
-    made->waits.object_count = 1;
-    made->waits.rows = made->rows;
-    made->waits.row_count = 1;
-    made->waits.events = made->events;
     return made;
 }
 
-static inline uint32_t made_waits_process(struct made_waits *made, uint32_t pid, uint32_t parent)
+static inline uint32_t made_waits_process(struct made_waits *made, uint32_t parent)
 {
     uint32_t id = (uint32_t)made->waits.profile.process_count++;
-    made->processes[id] = (struct profile_process){.pid = pid, .parent = parent};
-    return id;
-}
-
-/* Lives from 0 to `life_ns`. */
-static inline uint32_t made_waits_thread(struct made_waits *made, uint32_t process, uint32_t tid,
-                                         const char *name, uint64_t life_ns)
-{
-    uint32_t id = (uint32_t)made->waits.profile.thread_count++;
-    made->threads[id] = (struct profile_thread){
-        .process = process, .tid = tid, .name = str_from(name)};
-    made->lives[id] = (struct waits_thread){.end_ns = life_ns};
-    return id;
-}
-
-/* Functions from the root to the leaf, separated by blanks; the kernel's begin with "k:". */
-static inline uint32_t made_waits_stack(struct made_waits *made, const char *names)
-{
-    struct profile *profile = &made->waits.profile;
-    struct str rest = str_from(names);
-    uint32_t stack = 0;
-    while (rest.len > 0) {
-        struct str name = str_cut(&rest, ' ');
-        bool kernel = str_starts(name, "k:");
-        if (kernel)
-            name = (struct str){name.data + 2, name.len - 2};
-        uint32_t function = (uint32_t)profile->function_count++;
-        made->functions[function] = (struct profile_function){
-            .name = name, .linkage = name, .kernel = kernel};
-        uint32_t place = (uint32_t)profile->place_count++;
-        made->places[place] = (struct profile_place){.function = function};
-        uint32_t frame = (uint32_t)profile->frame_count++;
-        made->frames[frame] = (struct profile_frame){
-            .kind = kernel ? FRAME_KERNEL : FRAME_USER, .places = place, .place_count = 1};
-        uint32_t id = (uint32_t)profile->stack_count++;
-        if (id >= MADE_WAITS_MAX)
-            abort();
-        made->stacks[id] = (struct profile_stack){.parent = stack, .frame = frame};
-        stack = id;
-    }
-    return stack;
-}
-
-static inline uint32_t made_waits_object(struct made_waits *made, enum object_kind kind,
-                                         uint32_t flags, const char *name)
-{
-    uint32_t id = (uint32_t)made->waits.object_count++;
-    made->objects[id] = (struct object_info){
-        .kind = kind, .flags = flags, .key = 0x1000 + id, .name = str_from(name)};
-    return id;
-}
-
-/* `count` waits of `ns` together. */
-static inline uint32_t made_waits_row(struct made_waits *made, const struct wait_info *info,
-                                      uint64_t count, uint64_t ns)
-{
-    uint32_t id = (uint32_t)made->waits.row_count++;
-    if (id >= MADE_WAITS_MAX)
+    if (id >= 64)
         abort();
-    made->rows[id] = (struct wait_row){.info = *info};
-    for (uint64_t i = 0; i < count; i++)
-        wait_tally_one(&made->rows[id].tally, 1 + i, ns / count);
+    made->processes[id] = (struct profile_process){.pid = 1000 * id, .parent = parent};
     return id;
+}
+
+/* The first of a process is its main thread. */
+static inline uint32_t made_waits_thread(struct made_waits *made, uint32_t process, double start_ms,
+                                         double end_ms)
+{
+    uint32_t id = (uint32_t)made->waits.profile.thread_count++, before = 0;
+    if (id >= 256)
+        abort();
+    for (uint32_t i = 1; i < id; i++)
+        before += made->profile_threads[i].process == process;
+    made->profile_threads[id] = (struct profile_thread){
+        .process = process, .tid = 1000 * process + before, .name = STR("t")};
+    made->threads[id] = (struct waits_thread){
+        .start_ns = made_ns(start_ms),
+        .end_ns = made_ns(end_ms),
+        .ended = made_ns(end_ms) < made->waits.end_ns,
+    };
+    return id;
+}
+
+static inline uint32_t made_waits_row(struct made_waits *made, const struct wait_info *info)
+{
+    for (uint32_t i = 1; i < made->waits.row_count; i++)
+        if (memcmp(&made->rows[i].info, info, sizeof(*info)) == 0)
+            return i;
+    if (made->waits.row_count >= MADE_MAX)
+        abort();
+    made->rows[made->waits.row_count].info = *info;
+    return (uint32_t)made->waits.row_count++;
+}
+
+/* A wait of `thread` that `waker` ended (0: nobody of the tree). */
+static inline uint32_t made_waits_blocked(struct made_waits *made, uint32_t thread, uint32_t waker)
+{
+    struct wait_info info;
+    memset(&info, 0, sizeof(info));
+    info.kind = WAIT_BLOCKED;
+    info.thread = thread;
+    info.waker_thread = waker;
+    return made_waits_row(made, &info);
+}
+
+static inline void made_waits_event(struct made_waits *made, uint32_t row, double start_ms,
+                                    double wake_ms, double run_ms)
+{
+    if (made->waits.event_count >= MADE_MAX)
+        abort();
+    made->events[made->waits.event_count++] = (struct wait_event){
+        row, made_ns(start_ms), made_ns(wake_ms), made_ns(run_ms)};
+    wait_tally_one(&made->rows[row].tally, made_ns(start_ms), made_ns(wake_ms) - made_ns(start_ms));
+}
+
+/* A long wait, on a CPU again at once. */
+static inline uint32_t made_waits_long(struct made_waits *made, uint32_t thread, uint32_t waker,
+                                       double start_ms, double wake_ms)
+{
+    uint32_t row = made_waits_blocked(made, thread, waker);
+    made_waits_event(made, row, start_ms, wake_ms, wake_ms);
+    return row;
+}
+
+/* `count` waits that were only added up, from first to last. */
+static inline void made_waits_short(struct made_waits *made, uint32_t row, uint64_t count,
+                                    double total_ms, double first_ms, double last_ms)
+{
+    struct wait_tally tally = {
+        .count = count,
+        .total_ns = made_ns(total_ms),
+        .max_ns = made_ns(total_ms) / count,
+        .first_ns = made_ns(first_ms),
+        .last_ns = made_ns(last_ms),
+    };
+    tally.buckets[wait_bucket(tally.max_ns)] = (uint32_t)count;
+    wait_tally_add(&made->rows[row].tally, &tally);
+}
+
+/* The run queue's row of a thread. */
+static inline uint32_t made_waits_runq(struct made_waits *made, uint32_t thread, double total_ms)
+{
+    struct wait_info info;
+    memset(&info, 0, sizeof(info));
+    info.kind = WAIT_RUNQ;
+    info.thread = thread;
+    uint32_t row = made_waits_row(made, &info);
+    made_waits_short(made, row, 1, total_ms, 0, total_ms);
+    made->threads[thread].runq_ns += made_ns(total_ms);
+    return row;
 }

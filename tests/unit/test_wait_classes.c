@@ -6,7 +6,7 @@
 #include "analyze/wait_groups.h"
 #include "analyze/wait_parts.h"
 #include "base/syscalls.h"
-#include "made_waits.h"
+#include "made_wait_rows.h"
 
 #include <errno.h>
 
