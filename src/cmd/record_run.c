@@ -91,7 +91,7 @@ static int target_start(struct record *record, struct why *why)
         .argv = record->opts->argv,
         .path = record->opts->program,
         .input = SPAWN_INHERIT,
-        .output = SPAWN_INHERIT,
+        .output = record->opts->output_to_stderr ? SPAWN_STDERR : SPAWN_INHERIT,
         .error = SPAWN_INHERIT,
         .foreground = true,
         .hold = true,
