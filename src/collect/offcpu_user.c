@@ -240,6 +240,7 @@ static int counters_put(struct collector *c)
         {"waits.complete", UNIT_COUNT, reader->complete, true},
         {"waits.truncated", UNIT_COUNT, reader->truncated, true},
         {"waits.looks", UNIT_COUNT, reader->looked, true},
+        {"waits.looks_nearby", UNIT_COUNT, reader->nearby, true},
         {"waits.looks_stale", UNIT_COUNT, reader->stale + reader->ran, true},
         {"waits.looks_left_out", UNIT_COUNT, reader->left_out, true},
         {"waits.looks_denied", UNIT_COUNT, reader->denied, reader->denied > 0},

@@ -19,14 +19,10 @@
 
 enum { LINE_BYTES = 256, PAGE_BYTES = 4096, PAGES_MAX = USER_SLICE_BYTES_MAX / PAGE_BYTES + 1 };
 
-static int line_read(int pid, int tid, char line[LINE_BYTES])
+/* The kernel makes the line anew for each read from the beginning. */
+static int line_read(int fd, char line[LINE_BYTES])
 {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = read(fd, line, LINE_BYTES - 1);
+    ssize_t n = pread(fd, line, LINE_BYTES - 1, 0);
     if (n < 0)
         return -errno;
     line[n] = '\0';
@@ -88,12 +84,16 @@ static uint32_t state_flags(int pid, int tid, const struct user_call_facts *fact
 
 int user_look(int pid, int tid, struct user_look *look)
 {
-    char before[LINE_BYTES], after[LINE_BYTES];
+    char path[64], before[LINE_BYTES], after[LINE_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
     look->begin_ns = clock_mono_ns();
     look->pid = pid;
     look->tid = tid;
     look->len = 0;
-    int r = line_read(pid, tid, before);
+    int r = line_read(fd, before);
     if (r == 0)
         r = user_call_parse(str_from(before), &look->call);
     if (r < 0)
@@ -103,7 +103,7 @@ int user_look(int pid, int tid, struct user_look *look)
     look->owner = owner_read(pid, &look->facts);
     look->fd = fd_read(pid, &look->facts);
     look->flags = state_flags(pid, tid, &look->facts);
-    r = line_read(pid, tid, after);
+    r = line_read(fd, after);
     if (r < 0)
         return r;
     look->end_ns = clock_mono_ns();

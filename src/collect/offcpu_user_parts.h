@@ -63,6 +63,7 @@ struct user_look {
     struct user_call_facts facts;
     uint32_t flags; /* enum wait_flag */
     int fd;         /* what is waited for; -1 */
+    uint32_t object; /* the sink's, of the fd; 0 */
     int owner;      /* tid that has the lock; 0: not known */
     uint8_t *bytes; /* the stack from sp on */
     size_t len, cap;
@@ -143,11 +144,13 @@ MUST_USE int user_threads_exit(struct user_threads *t, uint64_t time_ns, int tid
 /* Here before us: `runs` as /proc says. */
 MUST_USE int user_threads_present(struct user_threads *t, uint64_t time_ns, int pid, int tid,
                                   bool runs);
-/* The cause of what a thread waits for just now, seen from begin_ns on, and now is end_ns. False:
- * it did not wait all that time, or that is known already. */
+/* Whether it waits, and has so since begin_ns at the latest. */
 bool user_threads_waits(const struct user_threads *t, int tid, uint64_t begin_ns);
+/* The cause of what a thread waits for just now: seen during this wait. */
 MUST_USE int user_threads_observe(struct user_threads *t, uint64_t end_ns, int tid,
                                   const struct user_cause *cause, int owner_tid);
+/* Seen of the thread, but in no wait that could be told: short ones are taken for it. */
+MUST_USE int user_threads_suppose(struct user_threads *t, int tid, const struct user_cause *cause);
 /* NULL: not known. Valid until the next call. */
 struct user_thread *user_threads_find(struct user_threads *t, int tid);
 /* Tells the sink what was added up, each 100 ms. */
@@ -171,7 +174,7 @@ struct user_reader {
     uint64_t last_round_ns;
     bool floor; /* no switch records: looks make the intervals */
 
-    uint64_t rounds, looked, ran, used, stale, left_out, gone, denied, failed;
+    uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed;
     uint64_t complete, truncated;
     uint64_t ends[UNWIND_ENDS];
     uint64_t own_ns;

@@ -15,9 +15,9 @@
 #include <time.h>
 
 enum {
-    BUDGET_PERCENT = 2,           /* of one CPU */
-    BUDGET_BURST_MS = 20,         /* a program of many threads is looked at soon */
-    MEMORY_BYTES_MAX = 16 << 20,  /* of stacks that wait for their time */
+    BUDGET_PERCENT = 2,          /* of one CPU */
+    BUDGET_BURST_MS = 30,        /* spent at once: a program of many threads is looked at soon */
+    MEMORY_BYTES_MAX = 16 << 20, /* of stacks that wait for their time */
 };
 
 void user_reader_deinit(struct user_reader *reader)
@@ -93,8 +93,10 @@ int user_reader_round(struct user_reader *reader, uint64_t now_ns)
 {
     struct user_threads *t = reader->threads;
     uint64_t begin_ns = own_ns(), last_ns = begin_ns;
-    uint64_t passed_ns = reader->last_round_ns ? now_ns - reader->last_round_ns : USER_PERIOD_NS;
     int64_t burst_ns = BUDGET_BURST_MS * (int64_t)NS_PER_MS;
+    uint64_t passed_ns = reader->last_round_ns ? now_ns - reader->last_round_ns : 0;
+    if (reader->rounds == 0)
+        reader->budget_ns = burst_ns;
     reader->budget_ns += (int64_t)(MIN(passed_ns, NS_PER_SEC) * BUDGET_PERCENT / 100);
     reader->budget_ns = MIN(reader->budget_ns, burst_ns);
     reader->last_round_ns = now_ns;
@@ -150,25 +152,64 @@ static void end_count(struct user_reader *reader, struct user_thread *thread,
     reader->threads->wanted.data[thread - reader->threads->threads.data] = 1;
 }
 
+static int object_put(struct user_reader *reader, const struct user_look *look, uint32_t *ret)
+{
+    const struct user_call_facts *facts = &look->facts;
+    struct object_info info = {.kind = OBJECT_NONE};
+    if (facts->on == USER_CALL_ON_FUTEX) {
+        info.kind = OBJECT_FUTEX;
+        info.key = facts->address;
+    } else if (facts->on == USER_CALL_ON_CHILD) {
+        info.kind = OBJECT_PROCESS;
+        info.key = (uint64_t)facts->child;
+    }
+    *ret = look->object;
+    if (info.kind == OBJECT_NONE)
+        return 0;
+    int r = stacks_process(reader->stacks, look->end_ns, look->pid, &info.process);
+    if (r == 0)
+        r = sink_object(reader->sink, &info, ret);
+    return r == -E2BIG ? 0 : r;
+}
+
+/* A thread that ran meanwhile but sits in the very same place again: not good enough for any one
+ * wait, but for short ones that come and go faster than anybody can look. */
+static bool is_nearby(const struct user_thread *thread, const struct stacks_found *found)
+{
+    return thread->where != USER_GONE && !thread->observed && found->end == UNWIND_ROOT;
+}
+
 static int look_use(struct user_reader *reader, const struct user_look *look)
 {
     struct user_threads *t = reader->threads;
+    const struct user_thread *thread = user_threads_find(t, look->tid);
     struct stacks_found found;
-    if (!user_threads_waits(t, look->tid, look->begin_ns)) {
-        reader->stale++;
-        return 0;
-    }
-    int r = walk(reader, look, &found);
-    if (r < 0)
-        return r;
-    end_count(reader, user_threads_find(t, look->tid), &found);
     struct user_cause cause = {
-        .stack = found.stack,
         .flags = look->flags,
         .detail = look->facts.detail,
         .syscall = look->call.syscall,
     };
-    return user_threads_observe(t, look->end_ns, look->tid, &cause, look->owner);
+    if (!thread || thread->where == USER_GONE) {
+        reader->stale++;
+        return 0;
+    }
+    bool waits = user_threads_waits(t, look->tid, look->begin_ns);
+    int r = walk(reader, look, &found);
+    if (r < 0)
+        return r;
+    if (!waits && !is_nearby(thread, &found)) {
+        reader->stale++;
+        return 0;
+    }
+    r = object_put(reader, look, &cause.object);
+    if (r < 0)
+        return r;
+    cause.stack = found.stack;
+    end_count(reader, user_threads_find(t, look->tid), &found);
+    if (waits)
+        return user_threads_observe(t, look->end_ns, look->tid, &cause, look->owner);
+    reader->nearby++;
+    return user_threads_suppose(t, look->tid, &cause);
 }
 
 int user_reader_until(struct user_reader *reader, uint64_t time_ns)

@@ -457,6 +457,16 @@ int user_threads_observe(struct user_threads *t, uint64_t end_ns, int tid,
     return r;
 }
 
+int user_threads_suppose(struct user_threads *t, int tid, const struct user_cause *cause)
+{
+    struct user_thread *thread = user_threads_find(t, tid);
+    int r = thread->cause_known ? shorts_put(t, thread) : 0;
+    thread->cause = *cause;
+    thread->cause_known = true;
+    thread->owner_tid = 0;
+    return r;
+}
+
 int user_threads_until(struct user_threads *t, uint64_t time_ns)
 {
     if (time_ns == UINT64_MAX || time_ns < t->flush_ns)
