@@ -239,6 +239,7 @@ static int counters_put(struct collector *c)
         {"waits.copied", UNIT_COUNT, reader->used, true},
         {"waits.complete", UNIT_COUNT, reader->complete, true},
         {"waits.truncated", UNIT_COUNT, reader->truncated, true},
+        {"waits.frame_pointers_found", UNIT_COUNT, reader->pointers, reader->pointers > 0},
         {"waits.looks", UNIT_COUNT, reader->looked, true},
         {"waits.looks_nearby", UNIT_COUNT, reader->nearby, true},
         {"waits.looks_stale", UNIT_COUNT, reader->stale + reader->ran, true},

@@ -30,7 +30,7 @@ static int line_read(int fd, char line[LINE_BYTES])
 }
 
 /* As much as there is: what lies above a stack may not be mapped. */
-static size_t memory_read(int pid, uint64_t address, void *to, size_t len)
+size_t user_memory_read(int pid, uint64_t address, void *to, size_t len)
 {
     struct iovec local = {to, len}, remote[PAGES_MAX];
     size_t count = 0;
@@ -52,7 +52,7 @@ static int owner_read(int pid, const struct user_call_facts *facts)
     if (facts->on != USER_CALL_ON_FUTEX ||
         (facts->detail != WAIT_FUTEX_VALUE_2 && facts->detail != WAIT_FUTEX_PI))
         return 0;
-    if (memory_read(pid, facts->address, words, sizeof(words)) != sizeof(words))
+    if (user_memory_read(pid, facts->address, words, sizeof(words)) != sizeof(words))
         return 0;
     uint32_t owner = facts->detail == WAIT_FUTEX_PI ? words[0] & FUTEX_TID_MASK : words[2];
     return owner <= INT32_MAX ? (int)owner : 0;
@@ -65,7 +65,7 @@ static int fd_read(int pid, const struct user_call_facts *facts)
     if (facts->on == USER_CALL_ON_FD)
         return facts->fd;
     if (facts->on != USER_CALL_ON_FDS || facts->count != 1 ||
-        memory_read(pid, facts->address, &one, sizeof(one)) != sizeof(one))
+        user_memory_read(pid, facts->address, &one, sizeof(one)) != sizeof(one))
         return -1;
     return one.fd;
 }
@@ -99,7 +99,7 @@ int user_look(int pid, int tid, struct user_look *look)
     if (r < 0)
         return r;
     user_call_facts(&look->call, &look->facts);
-    look->len = memory_read(pid, look->call.sp, look->bytes, look->cap);
+    look->len = user_memory_read(pid, look->call.sp, look->bytes, look->cap);
     look->owner = owner_read(pid, &look->facts);
     look->fd = fd_read(pid, &look->facts);
     look->flags = state_flags(pid, tid, &look->facts);

@@ -71,6 +71,8 @@ struct user_look {
 /* Fills all but the stack's memory, which is the caller's. 0; -EAGAIN: it runs, or did
  * meanwhile; other -errno: gone or denied. */
 MUST_USE int user_look(int pid, int tid, struct user_look *look);
+/* As many bytes as there are. */
+size_t user_memory_read(int pid, uint64_t address, void *to, size_t len);
 /* For people: why threads of a process may not be looked at, and what would allow it. */
 void user_look_denied(int error, int pid, char *text, size_t size);
 
@@ -106,6 +108,8 @@ struct user_thread {
     uint64_t running_ns; /* not told yet */
     uint64_t looked_ns;
     uint32_t slice_bytes;
+    /* Where a frame pointer was found that nobody shows: for the same place it is the same. */
+    uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
     struct user_cause cause;
     /* Of a wait for a mutex: who had it when looked at, and how long that was off by then. */
     int owner_tid;
@@ -175,7 +179,7 @@ struct user_reader {
     bool floor; /* no switch records: looks make the intervals */
 
     uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed;
-    uint64_t complete, truncated;
+    uint64_t complete, truncated, pointers;
     uint64_t ends[UNWIND_ENDS];
     uint64_t own_ns;
     int denied_error, denied_pid;

@@ -120,12 +120,49 @@ int user_reader_round(struct user_reader *reader, uint64_t now_ns)
     return 0;
 }
 
-static int walk(struct user_reader *reader, const struct user_look *look, struct stacks_found *ret)
+static size_t code_read(void *context, int pid, uint64_t address, void *to, size_t len)
+{
+    (void)context;
+    return user_memory_read(pid, address, to, len);
+}
+
+static uint64_t slot_of(const struct user_look *look, uint64_t address)
+{
+    uint64_t value = 0, at = address - look->call.sp;
+    if (address >= look->call.sp && look->len >= sizeof(value) && at <= look->len - sizeof(value))
+        memcpy(&value, look->bytes + at, sizeof(value));
+    return value;
+}
+
+/* What hangs on the frame pointer is walked with one that was found, not shown. */
+static int pointer_find(struct user_reader *reader, struct user_thread *thread,
+                        const struct user_look *look, const struct stacks_sample *sample,
+                        uint64_t *ret)
+{
+    static const struct stacks_memory memory = {.read = code_read};
+    if (thread->pointer && thread->pointer_pc == look->call.pc &&
+        thread->pointer_sp == look->call.sp &&
+        thread->pointer_return == slot_of(look, thread->pointer + 8)) {
+        *ret = thread->pointer;
+        return 0;
+    }
+    int r = stacks_frame_pointer(reader->stacks, sample, &memory, ret);
+    if (r < 0)
+        return r;
+    thread->pointer = *ret;
+    thread->pointer_pc = look->call.pc;
+    thread->pointer_sp = look->call.sp;
+    thread->pointer_return = slot_of(look, *ret + 8);
+    return 0;
+}
+
+static int walk(struct user_reader *reader, struct user_thread *thread,
+                const struct user_look *look, struct stacks_found *ret)
 {
     /* Of its registers these two are known; what it saved lies on its stack. */
-    unsigned sp = unwind_machine_info(unwind_machine_here())->sp;
-    struct unwind_registers registers = {.pc = look->call.pc, .known = 1u << sp};
-    registers.reg[sp] = look->call.sp;
+    const struct unwind_machine_info *info = unwind_machine_info(unwind_machine_here());
+    struct unwind_registers registers = {.pc = look->call.pc, .known = 1u << info->sp};
+    registers.reg[info->sp] = look->call.sp;
     struct stacks_sample sample = {
         .time_ns = look->end_ns,
         .pid = look->pid,
@@ -133,6 +170,13 @@ static int walk(struct user_reader *reader, const struct user_look *look, struct
         .registers = &registers,
         .slice = {.address = look->call.sp, .bytes = look->bytes, .len = look->len},
     };
+    int r = pointer_find(reader, thread, look, &sample, &registers.reg[info->fp]);
+    if (r == 0) {
+        registers.known |= 1u << info->fp;
+        reader->pointers++;
+    } else if (r != -ENOENT) {
+        return r;
+    }
     return stacks_sample(reader->stacks, &sample, ret);
 }
 
@@ -182,7 +226,7 @@ static bool is_nearby(const struct user_thread *thread, const struct stacks_foun
 static int look_use(struct user_reader *reader, const struct user_look *look)
 {
     struct user_threads *t = reader->threads;
-    const struct user_thread *thread = user_threads_find(t, look->tid);
+    struct user_thread *thread = user_threads_find(t, look->tid);
     struct stacks_found found;
     struct user_cause cause = {
         .flags = look->flags,
@@ -194,7 +238,7 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
         return 0;
     }
     bool waits = user_threads_waits(t, look->tid, look->begin_ns);
-    int r = walk(reader, look, &found);
+    int r = walk(reader, thread, look, &found);
     if (r < 0)
         return r;
     if (!waits && !is_nearby(thread, &found)) {
@@ -205,7 +249,7 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
     if (r < 0)
         return r;
     cause.stack = found.stack;
-    end_count(reader, user_threads_find(t, look->tid), &found);
+    end_count(reader, thread, &found);
     if (waits)
         return user_threads_observe(t, look->end_ns, look->tid, &cause, look->owner);
     reader->nearby++;
