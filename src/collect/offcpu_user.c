@@ -90,10 +90,12 @@ static int series_add(struct collector *c)
         .about = c->tier == TIER_USER
                      ? "time blocked off the CPU, from switch records; stacks as looked at"
                      : "time blocked off the CPU, as threads were looked at"};
-    struct series_info running = {.name = "running",
-                                  .kind = SERIES_SUM,
-                                  .unit = UNIT_NS,
-                                  .about = "time on a CPU, from switch records"};
+    struct series_info running = {
+        .name = "running",
+        .kind = SERIES_SUM,
+        .unit = UNIT_NS,
+        .about = c->tier == TIER_USER ? "time on a CPU, from switch records"
+                                      : "time not seen blocked, as threads were looked at"};
     int r = sink_series(c->sink, &offcpu, &c->threads.offcpu);
     return r < 0 ? r : sink_series(c->sink, &running, &c->threads.running);
 }
@@ -142,7 +144,7 @@ static int start(struct collector *c, const struct offcpu_opts *opts,
     c->threads.futexes_only = opts->locks && !opts->waits;
     c->threads.root_pid = target->scope == TARGET_SPAWNED ? target->pid : 0;
     c->tier = cpu_has_switches(c->cpu) ? TIER_USER : TIER_FLOOR;
-    c->reader.floor = c->tier == TIER_FLOOR;
+    c->threads.floor = c->tier == TIER_FLOOR;
     reason_find(c, opts);
     int r = timer_open(c, why);
     if (r < 0)
@@ -162,7 +164,8 @@ int offcpu_user_start(const struct offcpu_opts *opts, const struct collector_tar
                       struct sink *sink, struct collector **ret, struct why *why)
 {
     if (!target->cpu)
-        return why_set(why, WHY_FAILED, EINVAL, NULL, "waits are recorded beside the cpu collector");
+        return why_set(why, WHY_FAILED, EINVAL, NULL,
+                       "waits are recorded beside the cpu collector");
     struct collector *c = calloc(1, sizeof(*c));
     if (!c)
         return why_nomem(why);
@@ -296,6 +299,10 @@ static void document_fill(const struct collector *c, struct jsonw *json)
                              "thread was left at the end"));
     jsonw_key(json, "not_known");
     jsonw_array_begin(json);
+    if (c->tier == TIER_FLOOR)
+        jsonw_text(json,
+                   STR("how many waits there were and how long each was: a thread is taken to "
+                       "sit where it was seen until it is seen elsewhere"));
     jsonw_text(json, STR("who ended a wait, but for mutexes: their owner as last looked at"));
     jsonw_text(json, STR("run queue: only preemptions; time between being woken and running is in "
                          "the wait"));

@@ -142,9 +142,7 @@ static uint32_t futex_detail(const struct user_call *call)
     uint32_t value = (uint32_t)call->args[2];
     switch ((int)call->args[1] & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
-        return value == 2   ? WAIT_FUTEX_VALUE_2
-               : value == 0 ? WAIT_FUTEX_VALUE_0
-                            : WAIT_FUTEX_OTHER;
+        return value == 2 ? WAIT_FUTEX_VALUE_2 : value == 0 ? WAIT_FUTEX_VALUE_0 : WAIT_FUTEX_OTHER;
     case FUTEX_WAIT_BITSET:
         return WAIT_FUTEX_BITSET;
     case FUTEX_LOCK_PI:

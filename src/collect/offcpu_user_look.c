@@ -123,8 +123,10 @@ void user_look_denied(int error, int pid, char *text, size_t size)
                  "%.*s, 0 allows it (sudo sysctl kernel.yama.ptrace_scope=0)",
                  pid, strerror(error), STR_FMT(value));
     else if (error == ENOSYS)
-        snprintf(text, size, "threads of process %d cannot be looked at: this kernel lacks "
-                             "CONFIG_HAVE_ARCH_TRACEHOOK or CONFIG_CROSS_MEMORY_ATTACH", pid);
+        snprintf(text, size,
+                 "threads of process %d cannot be looked at: this kernel lacks "
+                 "CONFIG_HAVE_ARCH_TRACEHOOK or CONFIG_CROSS_MEMORY_ATTACH",
+                 pid);
     else
         snprintf(text, size,
                  "threads of process %d may not be looked at: %s; it has another user, or its file "

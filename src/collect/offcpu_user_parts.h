@@ -59,13 +59,14 @@ void user_call_facts(const struct user_call *call, struct user_call_facts *ret);
 struct user_look {
     uint64_t begin_ns, end_ns; /* blocked in the same place at both */
     int pid, tid;
+    bool ran; /* on the CPU, or about to be: nothing below is known */
     struct user_call call;
     struct user_call_facts facts;
-    uint32_t flags; /* enum wait_flag */
-    int fd;         /* what is waited for; -1 */
+    uint32_t flags;  /* enum wait_flag */
+    int fd;          /* what is waited for; -1 */
     uint32_t object; /* the sink's, of the fd; 0 */
-    int owner;      /* tid that has the lock; 0: not known */
-    uint8_t *bytes; /* the stack from sp on */
+    int owner;       /* tid that has the lock; 0: not known */
+    uint8_t *bytes;  /* the stack from sp on */
     size_t len, cap;
 };
 /* Fills all but the stack's memory, which is the caller's. 0; -EAGAIN: it runs, or did
@@ -110,6 +111,7 @@ struct user_thread {
     uint32_t slice_bytes;
     /* Where a frame pointer was found that nobody shows: for the same place it is the same. */
     uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
+    struct user_call call; /* floor: where it was seen last */
     struct user_cause cause;
     /* Of a wait for a mutex: who had it when looked at, and how long that was off by then. */
     int owner_tid;
@@ -124,6 +126,7 @@ struct user_threads {
     uint32_t offcpu, running; /* series */
     int root_pid;             /* held before its exec: not the target yet; 0 */
     bool futexes_only;
+    bool floor; /* nothing tells when a thread began to run */
     bool (*covered)(void *context, int pid, int tid);
     void *covered_context;
 
@@ -176,7 +179,6 @@ struct user_reader {
     size_t cursor; /* the next thread's turn */
     int64_t budget_ns;
     uint64_t last_round_ns;
-    bool floor; /* no switch records: looks make the intervals */
 
     uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed;
     uint64_t complete, truncated, pointers;

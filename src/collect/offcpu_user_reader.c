@@ -66,10 +66,14 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     *wanted = 0;
     switch (r) {
     case 0:
+        look->ran = false;
         reader->count++;
         break;
     case -EAGAIN:
         reader->ran++;
+        look->ran = true;
+        look->end_ns = look->begin_ns;
+        reader->count += reader->threads->floor; /* then it is a fact like any other */
         break;
     case -ENOENT:
     case -ESRCH:
@@ -102,6 +106,8 @@ int user_reader_round(struct user_reader *reader, uint64_t now_ns)
     reader->last_round_ns = now_ns;
     reader->rounds++;
     size_t count = t->threads.len, i = 0;
+    for (size_t j = 0; j < count && reader->threads->floor; j++)
+        t->wanted.data[j] = t->threads.data[j].where != USER_GONE;
     for (; i < count && reader->budget_ns > 0; i++) {
         size_t at = (reader->cursor + i) % count;
         if (!t->wanted.data[at])
@@ -256,13 +262,37 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
     return user_threads_suppose(t, look->tid, &cause);
 }
 
+/* Without switch records a thread is taken to sit where it was seen until it is seen elsewhere.
+ * 1: it sits somewhere new. */
+static int floor_step(struct user_reader *reader, const struct user_look *look)
+{
+    struct user_threads *t = reader->threads;
+    struct user_thread *thread = user_threads_find(t, look->tid);
+    if (!thread || thread->where == USER_GONE)
+        return 0;
+    bool blocked = thread->where == USER_BLOCKED && !thread->assumed;
+    if (blocked && !look->ran && memcmp(&thread->call, &look->call, sizeof(look->call)) == 0)
+        return 0;
+    bool on = thread->where == USER_ON && !thread->assumed;
+    int r = on ? 0 : user_threads_switch(t, look->begin_ns, look->pid, look->tid, false, false);
+    if (r < 0 || look->ran)
+        return r;
+    thread = user_threads_find(t, look->tid);
+    thread->call = look->call;
+    r = user_threads_switch(t, look->begin_ns, look->pid, look->tid, true, false);
+    return r < 0 ? r : 1;
+}
+
 int user_reader_until(struct user_reader *reader, uint64_t time_ns)
 {
     uint64_t begin_ns = 0;
     int r = 0;
     while (r == 0 && reader->count > 0 && reader->looks[reader->first].end_ns <= time_ns) {
         begin_ns = begin_ns ? begin_ns : own_ns();
-        r = look_use(reader, &reader->looks[reader->first]);
+        const struct user_look *look = &reader->looks[reader->first];
+        r = reader->threads->floor ? floor_step(reader, look) : 1;
+        if (r > 0)
+            r = look_use(reader, look);
         reader->first = (reader->first + 1) % USER_LOOKS_MAX;
         reader->count--;
     }

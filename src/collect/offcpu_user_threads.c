@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 enum {
-    GONE_KEPT = 256, /* ended threads that are remembered: a record may come late */
+    GONE_KEPT = 256,  /* ended threads that are remembered: a record may come late */
     SAME_NS = 100000, /* two events of one thread tell the same thing this close to each other */
 };
 #define FLUSH_NS (100 * NS_PER_MS)
@@ -230,8 +230,9 @@ static void owner_account(struct user_threads *t, const struct user_thread *thre
 {
     if (!thread->observed || thread->owner_tid == 0 || time_ns <= thread->owner_since_ns)
         return;
+    /* It may have ended since: what it had is remembered for a while. */
     const struct user_thread *owner = user_threads_find(t, thread->owner_tid);
-    if (!owner || owner->where == USER_GONE)
+    if (!owner || owner->born_ns > thread->owner_since_ns)
         return;
     uint64_t owned_ns = time_ns - thread->owner_since_ns;
     uint64_t off_ns = off_until(owner, time_ns);
@@ -424,7 +425,7 @@ int user_threads_fork(struct user_threads *t, uint64_t time_ns, int pid, int tid
         r = user_threads_exit(t, time_ns, tid);
     }
     if (r == 0)
-        r = thread_make(t, time_ns, pid, tid, USER_READY, &thread);
+        r = thread_make(t, time_ns, pid, tid, t->floor ? USER_ON : USER_READY, &thread);
     return r == -E2BIG ? 0 : r;
 }
 
