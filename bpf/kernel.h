@@ -23,6 +23,7 @@ enum {
     BPF_MAP_TYPE_ARRAY = 2,
     BPF_MAP_TYPE_PERCPU_ARRAY = 6,
     BPF_MAP_TYPE_STACK_TRACE = 7,
+    BPF_MAP_TYPE_LRU_HASH = 9,
     BPF_MAP_TYPE_RINGBUF = 27,
     BPF_RB_NO_WAKEUP = 1,
     BPF_RB_FORCE_WAKEUP = 2,
@@ -55,9 +56,16 @@ struct pid {
     struct upid numbers[1];
 };
 
+struct rw_semaphore {
+    long count;
+};
+
 struct mm_struct {
     unsigned long start_stack;
+    struct rw_semaphore mmap_lock; /* Linux 5.8 */
 };
+
+struct files_struct;
 
 struct thread_info {
     __u32 status; /* x86: whether the system call is one of 32 bits */
@@ -71,6 +79,7 @@ struct task_struct {
     void *stack;
     unsigned int flags;
     int pid, tgid;
+    struct files_struct *files;
     struct mm_struct *mm;
     struct pid *thread_pid;
     struct task_struct *group_leader;

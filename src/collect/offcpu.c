@@ -2,6 +2,7 @@
 #include "collect/offcpu.h"
 
 #include "collect/offcpu_kernel.h"
+#include "collect/offcpu_user.h"
 #include "collect/tiers.h"
 
 #include <errno.h>
@@ -64,15 +65,49 @@ static int kernel_start(struct collector *c, const struct offcpu_opts *opts,
     return offcpu_kernel_start(opts, target, sink, &c->inner, why);
 }
 
+static int user_start(struct collector *c, const struct offcpu_opts *opts,
+                      const struct collector_target *target, struct sink *sink, struct why *why)
+{
+    c->ops = &offcpu_user_ops;
+    c->poll_fds = offcpu_user_poll_fds;
+    int r = offcpu_user_start(opts, target, sink, &c->inner, why);
+    if (r < 0)
+        return r;
+    c->tier = offcpu_user_tier(c->inner);
+    if (c->not_higher[0])
+        offcpu_user_why_not(c->inner, c->not_higher);
+    const char *na = offcpu_user_not_higher(c->inner);
+    snprintf(c->not_higher, sizeof(c->not_higher), "%s", na ? na : "");
+    return 0;
+}
+
+enum tier offcpu_plan(const struct offcpu_opts *opts)
+{
+    struct probe probe = {0};
+    if (opts->tier != TIER_NONE)
+        return opts->tier;
+    probe_bpf_tracing(&probe);
+    return probe.ok ? TIER_KERNEL : TIER_USER;
+}
+
 int offcpu_start(const struct offcpu_opts *opts, const struct collector_target *target,
                  struct sink *sink, struct collector **ret, struct why *why)
 {
     struct collector *c = calloc(1, sizeof(*c));
     if (!c)
         return why_nomem(why);
-    int r = opts->tier == TIER_NONE || opts->tier == TIER_KERNEL
-                ? kernel_start(c, opts, target, sink, why)
-                : why_set(why, WHY_DENIED, ENOTSUP, NULL, "this tier of waits is not built");
+    int r = -ENOTSUP;
+    if (opts->tier == TIER_NONE || opts->tier == TIER_KERNEL) {
+        struct why denied = {0};
+        r = kernel_start(c, opts, target, sink, &denied);
+        if (r < 0 && opts->tier == TIER_KERNEL)
+            *why = denied;
+        else if (r < 0)
+            snprintf(c->not_higher, sizeof(c->not_higher), "%.300s%s%.200s", denied.what,
+                     denied.remedy[0] ? "; " : "", denied.remedy);
+    }
+    if (r < 0 && opts->tier != TIER_KERNEL)
+        r = user_start(c, opts, target, sink, why);
     if (r < 0) {
         offcpu_close(c);
         return r;
