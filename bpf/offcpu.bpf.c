@@ -14,6 +14,7 @@ const volatile struct offcpu_config config;
 
 #define OBJECTS_PID_NS config.pid_ns
 #include "futex.h"
+#include "kernel_known.h"
 #include "known.h"
 #include "objects.h"
 #include "registers.h"
@@ -323,6 +324,18 @@ static __always_inline bool is_deep(struct task_struct *task, struct mm_struct *
     return bpf_map_lookup_elem(&deep, &pid) != 0;
 }
 
+/* Enough was copied, nothing is known yet: user space ought to look. A record that is given up
+ * wakes as well as any. */
+static __always_inline void learn_soon(__u64 now_ns)
+{
+    __u64 flags = wake_flags(true, now_ns);
+    if (flags != BPF_RB_FORCE_WAKEUP)
+        return;
+    __u64 *nothing = bpf_ringbuf_reserve(&told, sizeof(*nothing), 0);
+    if (nothing)
+        bpf_ringbuf_discard(nothing, flags);
+}
+
 static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_struct *mm,
                                         const struct pt_regs *regs, struct offcpu_thread *thread,
                                         __u32 alike, __u64 now_ns)
@@ -338,6 +351,7 @@ static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_stru
     }
     if (thread->copies >= OFFCPU_COPIES_A_ROUND) {
         count_add(OFFCPU_SPARED, 1);
+        learn_soon(now_ns);
         return 0;
     }
     thread->copies++;
@@ -503,6 +517,72 @@ static __always_inline void call_look(struct task_struct *task, const struct pt_
     }
 }
 
+static __always_inline __u64 address_of(void *pointer)
+{
+    void *copy = pointer;
+    __u64 address = 0;
+    bpf_probe_read_kernel(&address, sizeof(address), &copy); /* pointers are no numbers in BPF */
+    return address;
+}
+
+/* Once or twice for every place: user space has learnt it by then, or cannot. */
+static __noinline int kernel_stack_tell(struct offcpu_thread *thread,
+                                        const struct offcpu_kernel_place *place,
+                                        const struct kernel_moment *moment, __s32 id)
+{
+    __u64 depth = moment->top - moment->at;
+    if (depth > OFFCPU_KERNEL_WORDS * sizeof(__u64) || thread->copies >= OFFCPU_COPIES_A_ROUND)
+        return 0;
+    struct offcpu_kernel *record = bpf_ringbuf_reserve(&told, sizeof(*record), 0);
+    if (!record) {
+        count_add(OFFCPU_RING_FULL, 1);
+        return 0;
+    }
+    thread->copies++;
+    record->head.record = OFFCPU_KERNEL;
+    record->head.tid = thread->tid;
+    record->head.tgid = thread->tgid;
+    record->head.exec = thread->exec;
+    record->head.time_ns = thread->off_ns;
+    record->place = *place;
+    record->id = id;
+    record->depth = (__u32)depth;
+    __u32 bytes = (__u32)depth;
+    __asm__ volatile("" : "+r"(bytes)); /* for the verifier: the number that is compared */
+    if (bytes > sizeof(record->words) ||
+        bpf_probe_read_kernel(record->words, bytes, (const void *)moment->at) != 0)
+        record->depth = 0;
+    bpf_ringbuf_submit(record, wake_flags(true, thread->off_ns));
+    return 1;
+}
+
+static __noinline __s32 kernel_stack_of(void *context, struct task_struct *task,
+                                        struct offcpu_thread *thread)
+{
+    struct offcpu_kernel_place place = {
+        .syscall = thread->key.syscall,
+        .object_kind = thread->key.object_kind,
+    };
+    struct kernel_moment moment = {0};
+    if (config.kernel_recognise) {
+        moment.at = address_of(context);
+        moment.top = (__u64)BPF_CORE_READ(task, stack) + config.kernel_stack_bytes;
+        __s32 known_id = kernel_known_find(&moment, &place);
+        if (known_id >= 0) {
+            count_add(OFFCPU_KERNEL_RECOGNISED, 1);
+            return known_id;
+        }
+    }
+    __s32 id = (__s32)bpf_get_stackid(context, &kernel_stacks, 0);
+    if (id < 0) {
+        count_add(OFFCPU_KERNEL_FULL, 1);
+        return -1;
+    }
+    if (config.kernel_recognise && place.alike < OFFCPU_KERNEL_ALIKE)
+        kernel_stack_tell(thread, &place, &moment, id);
+    return id;
+}
+
 static __noinline int switch_out(void *context, struct task_struct *prev, bool preempted,
                                  __u64 now_ns)
 {
@@ -565,11 +645,7 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
             return 0;
         key->stack = stack_of(prev, mm, regs, thread, now_ns);
     }
-    key->kernel_stack = (__s32)bpf_get_stackid(context, &kernel_stacks, 0);
-    if (key->kernel_stack < 0) {
-        key->kernel_stack = -1;
-        count_add(OFFCPU_KERNEL_FULL, 1);
-    }
+    key->kernel_stack = kernel_stack_of(context, prev, thread);
     return 0;
 }
 
@@ -667,10 +743,7 @@ int offcpu_switch(__u64 *context)
  * with symbols of its data tells. */
 static __always_inline bool on_own_stack(void *context, struct task_struct *current)
 {
-    void *pointer = context;
-    __u64 at = 0;
-    bpf_probe_read_kernel(&at, sizeof(at), &pointer);
-    return at - (__u64)current->stack < config.kernel_stack_bytes;
+    return address_of(context) - (__u64)BPF_CORE_READ(current, stack) < config.kernel_stack_bytes;
 }
 
 /* Of a call by its number; nothing is known of most. */
@@ -683,8 +756,8 @@ static __always_inline __u8 call_kind(__s32 number)
 
 /* It came back from a wait for this lock, and now wakes somebody who waits for it: in between it
  * held it. */
-static __noinline int hold_end(struct offcpu_thread *waker, const struct pt_regs *regs,
-                               __u64 stack, __u64 now_ns)
+static __noinline int hold_end(struct offcpu_thread *waker, const struct pt_regs *regs, __u64 stack,
+                               __u64 now_ns)
 {
     __u64 lock = waker->lock;
     if (lock == 0 || regs_argument(regs, 1) != lock || !futex_releases(regs))

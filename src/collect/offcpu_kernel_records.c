@@ -191,6 +191,11 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
         return event_take(c, (const void *)head, bytes);
     case OFFCPU_EXIT:
         return exit_take(c, head);
+    case OFFCPU_KERNEL:
+        if (bytes == sizeof(struct offcpu_kernel))
+            return offcpu_kernel_learn(c, (const void *)head);
+        c->malformed++;
+        return 0;
     default:
         c->malformed++;
         return 0;

@@ -149,7 +149,7 @@ KEPT static void after_exec(void)
 
 static int exec_again(int count, char **argv)
 {
-    char *again[] = {argv[0], "exec-again", argv[2], NULL};
+    char second[] = "exec-again", *again[] = {argv[0], second, argv[2], NULL};
     peer_start();
     for (int i = 0; i < count; i++)
         before_exec();
