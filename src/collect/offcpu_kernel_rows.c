@@ -174,7 +174,7 @@ int offcpu_event_put(struct collector *c, const struct offcpu_key *key,
         r = sink_wait_event(c->sink, &event);
     if (r == 0)
         r = offcpu_sample(c, &info, span->start_ns + ns, ns);
-    if (r < 0 || info.kind != WAIT_BLOCKED || span->end_ns == span->wake_ns)
+    if (r < 0 || info.kind != WAIT_BLOCKED || span->end_ns == span->wake_ns || !c->opts.waits)
         return r;
     /* Woken, but not on a CPU yet: that part is of the run queue. */
     struct wait_info runq = {

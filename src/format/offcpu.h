@@ -21,13 +21,14 @@ enum {
     OFFCPU_KNOWN_LONG_MAX = 1024,
     OFFCPU_KNOWN_SLOTS = 64,
     OFFCPU_KNOWN_SLOTS_LONG = 256,
-    OFFCPU_KNOWN_ALIKE = 8, /* stacks of the same pc and sp */
+    OFFCPU_KNOWN_ALIKE = 32, /* stacks of the same pc and sp */
     OFFCPU_HEAD_BYTES_MAX =
         4096, /* of a stack, read at once to compare; what is above one by one */
     OFFCPU_PAGE_BYTES = 4096,
+    OFFCPU_COPY_PAGES_SHORT = 1,
     OFFCPU_COPY_PAGES = 4,
     OFFCPU_COPY_PAGES_DEEP = 16,
-    OFFCPU_COPIES_A_ROUND = 32, /* of one thread: a program that never stops surprising us */
+    OFFCPU_COPIES_A_ROUND = 192, /* of one thread: a program that never stops surprising us */
     OFFCPU_CALLS_MAX = 512,
     OFFCPU_REGISTERS = 32,
 };
