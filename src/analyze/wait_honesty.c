@@ -174,7 +174,8 @@ const char *wait_honesty_line(struct arena *arena, const struct wait_honesty *ho
     struct value map = wait_honesty_value(arena, honesty);
     return arena_printf(
         arena, "%s tier: %s, %s, %s, %s; cost: %s, %s%s%s%s",
-        honesty->tier ? honesty->tier : "unknown", figure_text(arena, &map, "waits", "waits"),
+        honesty->tier ? honesty->tier : "unknown",
+        figure_text(arena, &map, "waits", honesty->seen.value == 1 ? "wait" : "waits"),
         stacks_text(arena, honesty, &map), figure_text(arena, &map, "complete_pct", "complete"),
         figure_text(arena, &map, "lost", "lost"),
         figure_text(arena, &map, "own_cpu_ms", "own CPU time"),

@@ -1,7 +1,7 @@
 /* What a recording says about how its waits were seen, and what it does not say. */
 #include "recording_helpers.h"
 
-#include "analyze/wait_honesty.h"
+#include "analyze/series_honesty.h"
 
 struct counter {
     const char *name;
@@ -113,6 +113,40 @@ static void what_was_not_counted_is_not_zero(void **state)
     }
 }
 
+static void a_series_has_the_honesty_of_its_kind(void **state)
+{
+    (void)state;
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct why why = {0};
+    assert_int_equal(sink_counter(sink, "cpu.samples", UNIT_COUNT, 7), 0);
+    assert_int_equal(sink_counter(sink, "waits.seen", UNIT_COUNT, 1), 0);
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
+    recording_writer_close(writer);
+    static const struct {
+        const char *series, *begins;
+    } rows[] = {{"cpu", "7 samples, "},
+                {"offcpu", "unknown tier: 1 wait, "},
+                {"running", "unknown tier: 1 wait, "},
+                {"alloc", "7 samples, "}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct recording *recording = open_good();
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct series_honesty honesty;
+        assert_int_equal(series_honesty_load(&arena, recording, rows[i].series, &honesty, &why), 0);
+        struct value root = value_map(&arena);
+        series_honesty_put(&arena, &root, &honesty);
+        assert_true(str_starts(value_get(&root, "honesty_line")->text, rows[i].begins));
+        const char *key = rows[i].begins[0] == '7' ? "samples" : "waits";
+        assert_non_null(value_get(value_get(&root, "honesty"), key));
+        struct value map = series_honesty_value(&arena, &honesty);
+        assert_non_null(value_get(&map, key));
+        assert_true(
+            str_is(value_get(&root, "honesty_line")->text, series_honesty_line(&arena, &honesty)));
+    }
+    recording_close(recording);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -120,6 +154,7 @@ int main(void)
         TEST(every_figure_comes_from_its_counter),
         TEST(the_user_tier_says_what_it_looked_at_and_why_it_is_no_higher),
         TEST(what_was_not_counted_is_not_zero),
+        TEST(a_series_has_the_honesty_of_its_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
