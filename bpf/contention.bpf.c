@@ -70,8 +70,9 @@ struct {
 
 enum {
     NAMESPACES_MAX = 8,
-    /* This program, and the two functions that call it. */
-    OWN_FRAMES = 3,
+    /* This program, and the function that calls it. Some kernels have one or two more in between,
+     * which whoever names a lock passes over. */
+    OWN_FRAMES = 2,
     LOCK_FLAGS = CONTENTION_SPIN | CONTENTION_READ | CONTENTION_WRITE | CONTENTION_RT |
                  CONTENTION_PERCPU | CONTENTION_MUTEX,
 };
