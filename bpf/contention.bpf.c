@@ -221,6 +221,7 @@ static __always_inline void wait_add(struct task_struct *task, const struct cont
         .stack = wait->stack,
         .flags = flags,
         .syscall = wait->syscall < 0 ? -1 : wait->syscall,
+        .exec = (__u16)task->self_exec_id,
     };
     count_add(CONTENTION_WAITS, 1);
     struct contention_tally *tally = tally_need(task, &key);
