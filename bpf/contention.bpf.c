@@ -4,7 +4,8 @@
  *
  * The tracepoints fire only where a lock is contended. They fire inside allocators and under the
  * scheduler's locks, so all maps are allocated beforehand. Which threads count is in the map
- * "threads", shared with whoever follows the target. */
+ * "threads", shared with whoever follows the target. They are raw tracepoints, since their
+ * arguments are plain numbers: nothing of the kernel's types has to be read to attach to them. */
 #include "kernel.h"
 
 #include "format/contention.h"
@@ -172,7 +173,7 @@ static __always_inline void sleep_begin(void *context, struct task_struct *task,
         count_add(CONTENTION_LOST, 1);
 }
 
-SEC("tp_btf/contention_begin")
+SEC("raw_tp/contention_begin")
 int lock_begin(__u64 *context)
 {
     __u64 lock = context[0];
@@ -243,7 +244,7 @@ static __always_inline void wait_add(struct task_struct *task, const struct cont
         tally->buckets[bucket]++;
 }
 
-SEC("tp_btf/contention_end")
+SEC("raw_tp/contention_end")
 int lock_end(__u64 *context)
 {
     __u64 lock = context[0];

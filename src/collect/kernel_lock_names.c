@@ -152,6 +152,7 @@ bool kernel_lock_is_locking(struct str function)
         "__raw_read_",
         "_raw_write_",
         "__raw_write_",
+        "raw_spin_rq_",
         "queued_spin_",
         "queued_read_",
         "queued_write_",
