@@ -113,7 +113,7 @@ static __always_inline int syscall_of(struct task_struct *task)
 
 static __always_inline __u32 flags_of(struct task_struct *task, __u64 lock, __u32 flags)
 {
-    struct mm_struct *mm = task->mm;
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
     flags &= LOCK_FLAGS;
     if (mm && bpf_core_field_exists(mm->mmap_lock) &&
         lock == (__u64)mm + bpf_core_field_offset(struct mm_struct, mmap_lock))
@@ -202,7 +202,7 @@ static __always_inline struct contention_tally *tally_need(struct task_struct *t
     tally = bpf_map_lookup_elem(&tallies, key);
     if (tally) {
         tally->tid = tid_here(task);
-        tally->tgid = tid_here(task->group_leader);
+        tally->tgid = tid_here(BPF_CORE_READ(task, group_leader));
     }
     return tally;
 }
