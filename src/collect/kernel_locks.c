@@ -90,10 +90,9 @@ static int unit_load(struct kernel_locks *locks, const char *cache_dir, struct w
     return r < 0 ? r : bpf_unit_load(locks->unit, why);
 }
 
-static int thread_default(void *context, uint64_t time_ns, const struct kernel_lock_thread *thread,
-                          uint32_t *ret_thread)
+static int thread_default(void *context, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread)
 {
-    return stacks_thread(context, time_ns, (int)thread->pid, (int)thread->tid, ret_thread);
+    return stacks_thread(context, time_ns, pid, tid, ret_thread);
 }
 
 int kernel_locks_open(const struct kernel_locks_opts *opts, struct kernel_locks **ret,
@@ -177,7 +176,6 @@ static int row_make(struct kernel_locks *locks, const struct contention_key *key
 {
     const struct lock_place *place;
     struct object_id object = object_of(key->lock);
-    struct kernel_lock_thread thread = {tally->tgid, tally->tid, key->exec};
     struct wait_info info = {
         .kind = WAIT_BLOCKED,
         .syscall = key->syscall < 0 ? WAIT_SYSCALL_NONE : key->syscall,
@@ -185,7 +183,8 @@ static int row_make(struct kernel_locks *locks, const struct contention_key *key
     };
     int r = place_need(locks, key->stack, &place);
     if (r == 0)
-        r = locks->opts.thread(locks->opts.context, tally->first_ns, &thread, &info.thread);
+        r = locks->opts.thread(locks->opts.context, tally->first_ns, (int)tally->tgid,
+                               (int)tally->tid, &info.thread);
     if (r == 0 && info.thread == 0) {
         *ret_row = 0;
         return 0;

@@ -17,11 +17,6 @@
 
 struct kernel_locks;
 
-struct kernel_lock_thread {
-    uint32_t pid, tid;
-    uint32_t exec; /* as in struct contention_key */
-};
-
 struct kernel_locks_opts {
     int threads_fd;        /* a BPF map whose keys are the kernel's ids of threads to look at */
     uint32_t pid_ns;       /* inode of our PID namespace; 0: the first one */
@@ -31,8 +26,7 @@ struct kernel_locks_opts {
     struct sink *sink;
     /* The sink's id of a thread, which may have ended; 0 in *ret_thread: leave it out. NULL:
      * stacks_thread(). */
-    int (*thread)(void *context, uint64_t time_ns, const struct kernel_lock_thread *thread,
-                  uint32_t *ret_thread);
+    int (*thread)(void *context, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread);
     void *context;
 };
 

@@ -142,8 +142,7 @@ static int memory_make(struct collector *c, struct why *why)
     c->batch_tallies = calloc(OFFCPU_BATCH, sizeof(*c->batch_tallies));
     c->trace = calloc(1, sizeof(*c->trace));
     if (!c->batch_keys || !c->batch_tallies || !c->trace ||
-        known_stacks_open(c->fds.known, c->fds.known_long, &c->known) < 0 ||
-        objects_open(c->sink, &c->objects) < 0)
+        known_stacks_open(c->fds.known, c->fds.known_long, &c->known) < 0)
         return why_nomem(why);
     return 0;
 }
@@ -178,8 +177,6 @@ static void kernel_close(struct collector *c)
 {
     if (!c)
         return;
-    kernel_locks_close(c->kernel_locks);
-    objects_close(c->objects);
     bpf_ring_deinit(&c->ring);
     bpf_unit_close(c->unit);
     known_stacks_close(c->known);
@@ -216,8 +213,6 @@ static int start(struct collector *c, const struct collector_target *target, str
         r = series_make(c, why);
     if (r == 0)
         r = bpf_unit_attach(c->unit, why);
-    if (r == 0 && offcpu_locks_start(c, target->cache_dir) < 0)
-        r = why_nomem(why);
     return r;
 }
 
@@ -267,8 +262,6 @@ static int drain(struct collector *c, uint64_t now_ns)
     int r = offcpu_tallies_take(c, (unsigned)(c->round + 1) & 1);
     if (r == 0)
         r = offcpu_threads_take(c, c->until_ns, false);
-    if (r == 0 && c->kernel_locks)
-        r = kernel_locks_drain(c->kernel_locks);
     return r < 0 ? r : round_turn(c, now_ns);
 }
 
@@ -304,8 +297,6 @@ static int kernel_finish(struct collector *c, struct why *why)
         r = offcpu_tallies_take(c, (unsigned)c->round & 1);
     if (r == 0)
         r = offcpu_threads_take(c, c->stop_ns, true);
-    if (r == 0 && c->kernel_locks)
-        r = kernel_locks_finish(c->kernel_locks);
     c->own_ns += own_cpu_ns() - start_ns;
     if (r == 0)
         r = offcpu_finish_put(c);

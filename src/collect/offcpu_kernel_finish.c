@@ -89,8 +89,6 @@ static int document_put(struct collector *c)
     jsonw_array_begin(&json);
     if (!c->opts.waits)
         jsonw_text(&json, STR("waits for anything but futexes: they were not asked for"));
-    if (offcpu_locks_na(c))
-        jsonw_text(&json, str_from(offcpu_locks_na(c)));
     jsonw_array_end(&json);
     jsonw_object_end(&json);
     int r = fclose(out) == 0 ? sink_document(c->sink, "waits", (struct str){text, len}) : -ENOMEM;

@@ -4,7 +4,6 @@
  * offcpu_kernel_calls.c    what is known about system calls, as data
  * offcpu_kernel_records.c  what the ring says: stacks to walk, long waits, ends of threads
  * offcpu_kernel_rows.c     from the program's keys to rows of the sink
- * offcpu_kernel_locks.c    locks of the kernel itself
  * offcpu_kernel_finish.c   what still went on, counters, how it was measured */
 #pragma once
 
@@ -13,9 +12,7 @@
 #include "collect/bpf_ring.h"
 #include "collect/bpf_unit.h"
 #include "collect/cpu.h"
-#include "collect/kernel_locks.h"
 #include "collect/known_stacks.h"
-#include "collect/objects.h"
 #include "collect/offcpu_kernel.h"
 #include "collect/stacks.h"
 #include "format/offcpu.h"
@@ -59,9 +56,6 @@ struct collector {
     struct bpf_ring ring;
     struct offcpu_fds fds;
     struct known_stacks *known;
-    struct objects *objects;
-    struct kernel_locks *kernel_locks; /* NULL: not asked for, or `kernel_locks_why` */
-    struct why kernel_locks_why;
     struct offcpu_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
@@ -117,12 +111,6 @@ MUST_USE int offcpu_event_put(struct collector *c, const struct offcpu_key *key,
 MUST_USE int offcpu_tallies_take(struct collector *c, unsigned which);
 /* Time on the CPU of threads that are there; at the end their open waits as well. */
 MUST_USE int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end);
-
-/* offcpu_kernel_locks.c */
-/* Only -ENOMEM is a failure: without kernel locks the rest goes on. */
-MUST_USE int offcpu_locks_start(struct collector *c, const char *cache_dir);
-/* Why there are none; NULL: there are, or nobody asked. */
-const char *offcpu_locks_na(const struct collector *c);
 
 /* offcpu_kernel_finish.c */
 MUST_USE int offcpu_finish_put(struct collector *c);
