@@ -172,6 +172,15 @@ static void densities_make(const struct waits *waits, struct path_threads *threa
     }
 }
 
+/* Time at a lock of the kernel's is time of another row, or of running. */
+static bool row_is_wait(const struct waits *waits, const struct wait_row *row)
+{
+    uint32_t object = row->info.object;
+    bool kernel_lock = object < waits->object_count &&
+                       waits->objects[object].kind == OBJECT_KERNEL_LOCK;
+    return row->info.kind == WAIT_BLOCKED && !kernel_lock;
+}
+
 static int shorts_build(struct arena *arena, const struct waits *waits, struct path_threads *ret)
 {
     uint64_t *long_ns = calloc(MAX(waits->row_count, (size_t)1), sizeof(*long_ns));
@@ -193,7 +202,7 @@ static int shorts_build(struct arena *arena, const struct waits *waits, struct p
             struct path_thread *thread = &ret->threads[row_thread(waits, (uint32_t)i)];
             if (row->info.kind == WAIT_RUNQ)
                 thread->runq_row = (uint32_t)i;
-            if (row->info.kind != WAIT_BLOCKED || row->tally.total_ns <= long_ns[i])
+            if (!row_is_wait(waits, row) || row->tally.total_ns <= long_ns[i])
                 continue;
             if (pass == 1)
                 ret->shorts[thread->short_first + thread->short_count] = (struct path_short){
