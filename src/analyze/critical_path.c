@@ -181,22 +181,33 @@ static void wait_enter(struct walk *walk, struct path_event *event, uint64_t to_
     walk->work++;
 }
 
+/* The entry of a thread that was there before a moment: an earlier name, if need be. 0: none. */
+static uint32_t name_before(const struct walk *walk, uint32_t thread, uint64_t time_ns)
+{
+    while (thread && walk->waits->threads[thread].start_ns >= time_ns)
+        thread = walk->threads.threads[thread].before;
+    return thread;
+}
+
 /* Was the thread there and on a CPU, so that it can have made another? */
 static bool can_create(const struct walk *walk, uint32_t thread, uint64_t time_ns)
 {
-    if (thread == 0 || walk->waits->threads[thread].start_ns >= time_ns ||
-        alive_until(walk, thread) < time_ns)
+    if (thread == 0 || alive_until(walk, thread) < time_ns)
         return false;
     const struct path_event *event = path_threads_before(&walk->threads, thread, time_ns);
     return !event || event->wake_ns <= time_ns;
 }
 
-/* Before its thread began: its maker, or the wait that led here. At the root nobody waited:
- * the walk is at its beginning, or the recording says that others came first. */
+/* Before its thread began: the same under another name, its maker, or the wait that led here.
+ * At the root nobody waited: the walk is at its beginning. */
 static void frame_begin(struct walk *walk, struct frame *frame)
 {
-    uint32_t creator = walk->threads.threads[frame->thread].creator;
-    if (can_create(walk, creator, walk->now_ns))
+    const struct path_thread *thread = &walk->threads.threads[frame->thread];
+    uint32_t same = name_before(walk, thread->before, walk->now_ns);
+    uint32_t creator = name_before(walk, thread->creator, walk->now_ns);
+    if (same)
+        frame->thread = same;
+    else if (can_create(walk, creator, walk->now_ns))
         frame->thread = creator;
     else if (frame->event)
         step_wait(walk, frame->event->row, frame->floor_ns);
@@ -313,6 +324,15 @@ static const char *path_missing(const struct waits *waits)
     return NULL;
 }
 
+/* When the root began under its first name. */
+static uint64_t root_start(const struct walk *walk)
+{
+    uint32_t thread = walk->waits->root_thread;
+    while (walk->threads.threads[thread].before)
+        thread = walk->threads.threads[thread].before;
+    return walk->waits->threads[thread].start_ns;
+}
+
 int critical_path_build(struct arena *arena, const struct waits *waits, struct critical_path *ret)
 {
     struct critical_path path = {.na = path_missing(waits)};
@@ -323,12 +343,15 @@ int critical_path_build(struct arena *arena, const struct waits *waits, struct c
         *ret = path;
         return 0;
     }
-    const struct waits_thread *root = &waits->threads[waits->root_thread];
-    struct walk walk = {.waits = waits, .rows = path.waits, .now_ns = root->end_ns};
+    uint32_t root = waits->root_thread;
+    struct walk walk = {.waits = waits, .rows = path.waits};
+    walk.now_ns = waits->threads[root].end_ns;
     int r = path_threads_build(arena, waits, &walk.threads);
-    struct frame frame = {waits->root_thread, root->start_ns, NULL};
-    if (r == 0)
+    struct frame frame = {root, waits->threads[root].start_ns, NULL};
+    if (r == 0) {
+        frame.floor_ns = root_start(&walk);
         r = VEC_PUSH(&walk.frames, frame);
+    }
     if (r == 0)
         r = walk_back(&walk);
     if (r == 0)

@@ -100,6 +100,7 @@ enum lock_column {
     COL_HOLD_P99,
     COL_HOLD,
     COL_OFF_CPU,
+    COL_OFF_CPU_SHORT,
     COL_WAITER,
     COL_HOLDER,
     COL_HOLDERS_ARE,
@@ -119,12 +120,13 @@ static const struct column lock_columns[LOCK_COLUMNS] = {
     [COL_P99] = {"p99_ms", "p99", SHOW_ALWAYS, true, false},
     [COL_MAX] = {"max_ms", "max", SHOW_ALWAYS, true, false},
     [COL_SHAPE] = {"shape", WAIT_SHAPE_TITLE, SHOW_PEOPLE, false, false},
-    [COL_MEAN] = {"mean_waiters", "waiters", SHOW_ALWAYS, true, false},
+    [COL_MEAN] = {"mean_waiters", "waiting", SHOW_ALWAYS, true, false},
     [COL_THREADS] = {"threads", "threads", SHOW_ALWAYS, true, false},
     [COL_HOLD_P50] = {"hold_p50", "held p50", SHOW_PEOPLE, true, false},
     [COL_HOLD_P99] = {"hold_p99", "held p99", SHOW_PEOPLE, true, false},
     [COL_HOLD] = {"hold", "hold", SHOW_MACHINE, false, false},
-    [COL_OFF_CPU] = {"off_cpu_hold_pct", "off CPU", SHOW_ALWAYS, true, false},
+    [COL_OFF_CPU] = {"off_cpu_hold_pct", "off CPU", SHOW_MACHINE, true, false},
+    [COL_OFF_CPU_SHORT] = {"off_cpu", "held off CPU", SHOW_PEOPLE, true, false},
     [COL_WAITER] = {"waiter", "wanted by", SHOW_PEOPLE, false, true},
     [COL_HOLDER] = {"holder", "held by", SHOW_PEOPLE, false, true},
     [COL_HOLDERS_ARE] = {"holders_by", "holders by", SHOW_MACHINE, false, false},
@@ -175,6 +177,7 @@ static void lock_cells(const struct lock_tables *tables, const struct lock_row *
     cells[COL_HOLD_P99] = hold_quantile(row, 0.99);
     cells[COL_HOLD] = hold_value(arena, row);
     cells[COL_OFF_CPU] = off_cpu(row);
+    cells[COL_OFF_CPU_SHORT] = isnan(row->off_cpu_hold_pct) ? value_text("n/a") : off_cpu(row);
     cells[COL_WAITER] = value_text(first_site(tables, row, row->waiters, row->waiter_count));
     cells[COL_HOLDER] = value_text(first_site(tables, row, row->holders, row->holder_count));
     cells[COL_HOLDERS_ARE] = holders_by(row);
