@@ -224,6 +224,26 @@ static void short_waits_for_nobody_of_the_tree_stay_waits(void **state)
     answer_end(&answer, made);
 }
 
+static void locks_of_the_kernel_are_told_twice_and_count_once(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t a = made_waits_thread(made, made_waits_process(made, 0), 0, 100);
+    made->objects[made->waits.object_count++].kind = OBJECT_KERNEL_LOCK;
+    struct wait_info info;
+    memset(&info, 0, sizeof(info));
+    info.thread = a;
+    info.object = 1;
+    uint32_t lock = made_waits_row(made, &info), wait = made_waits_blocked(made, a, 0);
+    made_waits_short(made, wait, 10, 30, 0, 100);
+    made_waits_short(made, lock, 10, 30, 0, 100);
+    struct answer answer = answer_of(made);
+    assert_ms(running_ms(&answer, a), 70);
+    assert_ms(row_ms(&answer, wait), 30);
+    assert_ms(row_ms(&answer, lock), 0);
+    answer_end(&answer, made);
+}
+
 static void of_very_many_kinds_of_short_waits_the_sum_is_kept(void **state)
 {
     (void)state;
@@ -571,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_convoy_charges_every_holder_with_its_turn),
         cmocka_unit_test(ping_pong_of_short_waits_is_charged_to_the_other_side_in_proportion),
         cmocka_unit_test(short_waits_for_nobody_of_the_tree_stay_waits),
+        cmocka_unit_test(locks_of_the_kernel_are_told_twice_and_count_once),
         cmocka_unit_test(of_very_many_kinds_of_short_waits_the_sum_is_kept),
         cmocka_unit_test(time_that_nobody_told_is_taken_to_be_like_what_was_told),
         cmocka_unit_test(a_waker_outside_of_the_tree_leaves_the_wait_on_the_path),

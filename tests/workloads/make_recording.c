@@ -288,7 +288,8 @@ static void locks_make(struct world *world)
     uint32_t heap = lock_object(world, OBJECT_FUTEX, 0x7f0000001000, "");
     uint32_t condition = lock_object(world, OBJECT_FUTEX, 0x7f0000002028, "");
     uint32_t joined = lock_object(world, OBJECT_FUTEX, 0x7f0000003910, "");
-    uint32_t mmap_lock = lock_object(world, OBJECT_KERNEL_LOCK, 0xffff888000001000, "mmap_lock");
+    uint32_t mmap_lock = lock_object(world, OBJECT_KERNEL_LOCK, 0xffff888000001000,
+                                     "rwsem (write) mmap_lock in vm_mmap_pgoff");
     struct wait_info wait = {.syscall = 202, .detail = WAIT_FUTEX_VALUE_2, .object = named};
     for (uint32_t i = 0; i < 3; i++) {
         wait.thread = world->workers[i];
