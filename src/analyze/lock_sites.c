@@ -175,7 +175,7 @@ static const char *const kind_names[LOCK_KINDS] = {
     [LOCK_GO_RUNTIME] = "Go runtime lock",
     [LOCK_KERNEL_SPIN] = "kernel spin lock",
     [LOCK_KERNEL_MUTEX] = "kernel mutex",
-    [LOCK_KERNEL_RWSEM] = "kernel rw semaphore",
+    [LOCK_KERNEL_RWSEM] = "kernel rwsem",
     [LOCK_KERNEL_OTHER] = "kernel lock",
 };
 

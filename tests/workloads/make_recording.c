@@ -8,6 +8,7 @@
  * hostile  names with markup, escapes, newlines, 100 KB
  * bare     one sample, no counters, no names
  * locks    waits for locks of every kind and name, holds, joins, an idle worker
+ * locks-hostile, locks-none    the same with names as in hostile; waits, but none for a lock
  * empty    a series without a sample */
 #include "../unit/made_profile.h"
 
@@ -330,6 +331,38 @@ static void locks_make(struct world *world)
     made_samples(made, world->workers[0], in_push, 1000, MS / 10);
 }
 
+static void hostile_locks_make(struct world *world)
+{
+    static const char *const names[] = {
+        "</script><script>alert(1)</script>",
+        "\x1b[31mred\x1b[0m\x1b]0;title\x07",
+        "two\nlines\r| cell | `code` ]]>",
+    };
+    struct made *made = &world->made;
+    threads_make(world);
+    for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+        uint64_t address = 0x1000 + i * 0x100;
+        uint32_t function = made_function(made, names[i], world->app, names[i], 1, address);
+        uint32_t frame = made_code(made, world->app, address, function, names[i], 2);
+        struct wait_info wait = {
+            .thread = world->workers[i],
+            .stack = made_stack(made, frame, 0),
+            .object = lock_object(world, OBJECT_FUTEX, 0x1000 * (i + 1), i < 2 ? names[i] : ""),
+            .syscall = 202,
+            .detail = WAIT_FUTEX_VALUE_2,
+        };
+        lock_waits(world, &wait, 10 - i, 100, 0);
+    }
+}
+
+/* A sleep: nothing that is a lock. */
+static void no_locks_make(struct world *world)
+{
+    threads_make(world);
+    struct wait_info wait = {.thread = world->main_thread, .syscall = 230};
+    lock_waits(world, &wait, 3, 100, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct why why = {0};
@@ -346,6 +379,10 @@ int main(int argc, char **argv)
         hostile_make(&world);
     else if (strcmp(argv[1], "locks") == 0)
         locks_make(&world);
+    else if (strcmp(argv[1], "locks-hostile") == 0)
+        hostile_locks_make(&world);
+    else if (strcmp(argv[1], "locks-none") == 0)
+        no_locks_make(&world);
     else if (strcmp(argv[1], "bare") == 0)
         bare_make(&world);
     else
