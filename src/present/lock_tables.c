@@ -212,7 +212,8 @@ static void put_stacks(const struct lock_tables *tables, const struct lock_row *
                        const char *title, struct value *root)
 {
     struct arena *arena = tables->arena;
-    value_put(root, key, title, stacks_table(tables, row, stacks, count, tables->limit));
+    value_put_for(root, count > 0 ? SHOW_ALWAYS : SHOW_MACHINE, key, title,
+                  stacks_table(tables, row, stacks, count, tables->limit));
     for (size_t i = 0; i < MIN(count, (size_t)STACKS_DRAWN); i++)
         value_put_for(root, SHOW_PEOPLE, arena_printf(arena, "%s_%zu", key, i + 1),
                       arena_printf(arena, "%s: stack %zu", title, i + 1),
@@ -238,7 +239,7 @@ void lock_tables_detail(const struct lock_tables *tables, size_t lock, struct va
     value_put(root, "waits", "Waits", wait_tables_tally(arena, &row->waits));
     value_put_for(root, SHOW_PEOPLE, "waits_histogram", "How long they took",
                   wait_tables_histogram(arena, &row->waits));
-    value_put(root, "hold", "Held", hold_value(arena, row));
+    value_put(root, "hold", row->holds.count > 0 ? "Held" : "held", hold_value(arena, row));
     if (row->holds.count > 0)
         value_put_for(root, SHOW_PEOPLE, "hold_histogram", "How long it was held",
                       wait_tables_histogram(arena, &row->holds));

@@ -274,6 +274,22 @@ static void lock_waits(struct world *world, const struct wait_info *info, uint64
     made_check(sink_wait_add(world->made.sink, id, &tally), "wait");
 }
 
+/* In the kernel, for one of its own locks. */
+static uint32_t kernel_lock_stack(struct world *world, uint32_t caller)
+{
+    static const char *const names[] = {"vm_mmap_pgoff", "down_write_killable",
+                                        "rwsem_down_write_slowpath"};
+    struct made *made = &world->made;
+    uint32_t frames[ARRAY_SIZE(names)];
+    for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+        uint64_t address = 0xffffffff81400000 + i * 0x1000;
+        uint32_t function = made_function(made, names[i], world->kernel, "", 0, address);
+        frames[i] = made_frame(made, FRAME_KERNEL, world->kernel, address + 16, NULL, 0);
+        made_place(made, frames[i], 0, function, "", 0);
+    }
+    return made_stack(made, caller, frames[0], frames[1], frames[2], 0);
+}
+
 static void locks_make(struct world *world)
 {
     struct made *made = &world->made;
@@ -284,7 +300,7 @@ static void locks_make(struct world *world)
     uint32_t out_push = made_stack(made, c.start, c.push, c.in_unlock, 0);
     uint32_t idle = made_stack(made, c.start, c.pop, c.in_condition, c.kernel, 0);
     uint32_t join = made_stack(made, c.main, c.in_join, c.kernel, 0);
-    uint32_t fault = made_stack(made, c.main, c.kernel, 0);
+    uint32_t mapping = kernel_lock_stack(world, c.main);
     uint32_t named = lock_object(world, OBJECT_FUTEX, 0x555500004040, "queue_mutex");
     uint32_t heap = lock_object(world, OBJECT_FUTEX, 0x7f0000001000, "");
     uint32_t condition = lock_object(world, OBJECT_FUTEX, 0x7f0000002028, "");
@@ -321,7 +337,7 @@ static void locks_make(struct world *world)
     wait.object = joined;
     lock_waits(world, &wait, 1, 5000, 0);
     wait = (struct wait_info){.thread = world->main_thread,
-                              .stack = fault,
+                              .stack = mapping,
                               .object = mmap_lock,
                               .syscall = 9,
                               .flags = WAIT_UNINTERRUPTIBLE};

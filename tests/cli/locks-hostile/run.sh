@@ -1,10 +1,10 @@
 # Names of locks and functions with markup, escapes and newlines stay harmless.
 make-recording locks-hostile rec.whyslow
-whyslow locks rec.whyslow | cut -c 1-150
+whyslow locks rec.whyslow
 echo "--- markdown"
-whyslow locks rec.whyslow --markdown | cut -c 1-150
+whyslow locks rec.whyslow --markdown
 echo "--- one"
-whyslow locks rec.whyslow --lock l1 | cut -c 1-150
+whyslow locks rec.whyslow --lock l1
 echo "--- page"
 whyslow locks rec.whyslow --html page.html --flame flame.svg > /dev/null
 grep -c '<script>alert' page.html flame.svg

@@ -9,6 +9,3 @@ echo "--- one of the kernel"
 whyslow locks rec.whyslow --lock l5
 echo "--- markdown"
 whyslow locks rec.whyslow --markdown
-echo "--- no hold times at all"
-sqlite3 rec.whyslow "DELETE FROM wait WHERE kind = 'hold'; UPDATE wait SET id = id - 1 WHERE id > 4"
-whyslow locks rec.whyslow
