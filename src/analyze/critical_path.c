@@ -265,38 +265,38 @@ static int share_order(const void *a, const void *b)
     return (x->wait > y->wait) - (x->wait < y->wait);
 }
 
+static uint64_t share_key(const struct path_step *one)
+{
+    uint64_t id = one->what == PATH_WAIT ? one->wait : one->thread;
+    return id << 2 | (uint64_t)one->what;
+}
+
 static int shares_build(struct arena *arena, struct critical_path *path)
 {
-    struct map_u64 at = {0};
-    VEC(struct path_share) shares = {0};
+    struct map_u64 places = {0}; /* of a kind of step, its share's place plus one */
     int r = 0;
     for (size_t i = 0; i < path->step_count && r == 0; i++) {
-        const struct path_step *one = &path->steps[i];
-        uint64_t id = one->what == PATH_WAIT ? one->wait : one->thread;
-        bool fresh;
-        uint64_t *share = map_u64_at(&at, id << 2 | (uint64_t)one->what, &fresh);
-        struct path_share made = {one->what, one->thread, one->wait, 0, 0};
-        if (!share || (fresh && VEC_PUSH(&shares, made) < 0)) {
+        uint64_t *place = map_u64_at(&places, share_key(&path->steps[i]), NULL);
+        if (!place)
             r = -ENOMEM;
-            break;
-        }
-        if (fresh)
-            *share = shares.len - 1;
-        shares.data[*share].ns += one->end_ns - one->start_ns;
-        shares.data[*share].steps++;
+        else if (*place == 0)
+            *place = places.len;
     }
-    if (r == 0) {
-        path->shares = arena_alloc(arena, MAX(shares.len, (size_t)1) * sizeof(*path->shares));
-        r = path->shares ? 0 : -ENOMEM;
+    path->shares = arena_alloc(arena, MAX(places.len, (size_t)1) * sizeof(*path->shares));
+    if (r < 0 || !path->shares) {
+        map_u64_deinit(&places);
+        return -ENOMEM;
     }
-    if (r == 0 && shares.len > 0) {
-        memcpy(path->shares, shares.data, shares.len * sizeof(*shares.data));
-        qsort(path->shares, shares.len, sizeof(*path->shares), share_order);
-        path->share_count = shares.len;
+    for (size_t i = 0; i < path->step_count; i++) {
+        const struct path_step *one = &path->steps[i];
+        struct path_share *share = &path->shares[*map_u64_find(&places, share_key(one)) - 1];
+        *share = (struct path_share){one->what, one->thread, one->wait,
+                                     share->ns + (one->end_ns - one->start_ns), share->steps + 1};
     }
-    map_u64_deinit(&at);
-    VEC_FREE(&shares);
-    return r;
+    path->share_count = places.len;
+    map_u64_deinit(&places);
+    qsort(path->shares, path->share_count, sizeof(*path->shares), share_order);
+    return 0;
 }
 
 /* Steps in the order of time. */
