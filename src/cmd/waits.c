@@ -29,7 +29,7 @@ static const struct opt waits_options[] = {
 
 static int load(struct waits_run *run, struct why *why)
 {
-    int r = wait_honesty_load(run->recording, &run->honesty, why);
+    int r = wait_honesty_load(run->arena, run->recording, &run->honesty, why);
     if (r == 0)
         r = waits_load(run->arena, run->recording, &run->waits, why);
     if (r < 0)
@@ -314,6 +314,8 @@ static int waits_run(const struct cmd_call *call, struct why *why)
     bool recorded = result.path[0] != '\0';
     run.kept = !recorded || run.opts->axis.keep;
     r = load(&run, why);
+    if (r < 0 && recorded)
+        why->kind = WHY_FAILED; /* we made it: nobody named a wrong recording */
     if (r == 0)
         r = waits_draw(call, &run, why);
     axis_close(&run.opts->axis, run.recording, &result);

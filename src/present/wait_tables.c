@@ -300,7 +300,7 @@ static void wait_cells(const struct wait_tables *tables, const struct wait_group
     cells[COL_MAX] = ms(group->tally.max_ns);
     cells[COL_SHAPE] = value_text(wait_tables_shape(arena, &group->tally));
     cells[COL_THREADS] = value_uint(group->threads, UNIT_COUNT);
-    cells[COL_PATH] = path ? ms(group->path_ns) : value_text("");
+    cells[COL_PATH] = path ? ms(group->path_ns) : value_na("there is no critical path");
     cells[COL_CAUSE] = value_text(wait_tables_cause(tables, group));
     cells[COL_WHERE] = value_text(wait_where(arena, profile, row->info.stack));
     cells[COL_WAKER] = waker_value(tables, group);

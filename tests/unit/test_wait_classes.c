@@ -409,7 +409,7 @@ static void causes_name_the_call_and_what_it_is_about(void **state)
         const char *cause;
     } causes[] = {
         {{C(CHILD), "read", 0, "main", OBJECT_PIPE, 0, "pipe:[1234]", MAIN, 0, "", 0, 0},
-         "read from pipe:[1234]"},
+         "read of pipe:[1234]"},
         {{C(NET), "connect", 0, "main", OBJECT_SOCKET, 0, "10.0.0.1:80", MAIN, 0, "", 0, 0},
          "connect to 10.0.0.1:80"},
         {{C(DISK), "fsync", 0, "main", OBJECT_FILE, 0, "/log", MAIN, 0, "", 0, 0}, "fsync of /log"},
