@@ -226,17 +226,20 @@ static const struct row *row_of(const struct profile_function *function, const s
     return NULL;
 }
 
+static struct str base_name(struct str path)
+{
+    for (size_t i = path.len; i > 0; i--)
+        if (path.data[i - 1] == '/')
+            return (struct str){path.data + i, path.len - i};
+    return path;
+}
+
 /* Without a symbol in the libraries that are locks and little else, it is the locking. */
 static bool is_library_gap(const struct profile *profile, const struct profile_function *function)
 {
     if (!function->unnamed || function->image == 0)
         return false;
-    struct str path = profile->images[function->image].path;
-    for (size_t i = path.len; i > 0; i--)
-        if (path.data[i - 1] == '/') {
-            path = (struct str){path.data + i, path.len - i};
-            break;
-        }
+    struct str path = base_name(profile->images[function->image].path);
     return str_starts(path, "libc.so") || str_starts(path, "libc-") ||
            str_starts(path, "libpthread") || str_starts(path, "libstdc++") ||
            str_starts(path, "libc++") || str_starts(path, "ld-");
@@ -280,4 +283,20 @@ struct lock_site lock_site_find(const struct profile *profile, uint32_t stack, b
                 return site;
     }
     return site;
+}
+
+const char *lock_site_text(struct arena *arena, const struct profile *profile,
+                           const struct lock_site *site)
+{
+    if (site->function == 0)
+        return "";
+    const struct profile_function *function = &profile->functions[site->function];
+    struct str file = base_name(site->file);
+    struct str image = base_name(profile->images[function->image].path);
+    if (file.len > 0 && site->line > 0)
+        return arena_printf(arena, "%.*s (%.*s:%u)", STR_FMT(function->name), STR_FMT(file),
+                            site->line);
+    if (image.len > 0 && !function->unnamed)
+        return arena_printf(arena, "%.*s (%.*s)", STR_FMT(function->name), STR_FMT(image));
+    return arena_dup_len(arena, function->name.data, function->name.len);
 }

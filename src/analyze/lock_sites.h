@@ -1,6 +1,7 @@
 /* What the stack of a wait for a lock says: the kind of lock, and who wanted it. */
 #pragma once
 
+#include "base/arena.h"
 #include "model/profile.h"
 
 enum lock_kind {
@@ -34,3 +35,6 @@ struct lock_site {
 /* Of a stack in profile->stacks. For a kernel lock the innermost function of the kernel that is
  * no part of its locks; else kernel frames are passed over. */
 struct lock_site lock_site_find(const struct profile *profile, uint32_t stack, bool kernel_lock);
+/* "queue_push (queue.c:41)", "malloc (libc.so.6)"; "" without a function. In the arena. */
+const char *lock_site_text(struct arena *arena, const struct profile *profile,
+                           const struct lock_site *site);

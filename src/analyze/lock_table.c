@@ -282,29 +282,6 @@ static int stacks_put(struct builder *builder)
     return 0;
 }
 
-static struct str base_name(struct str path)
-{
-    for (size_t i = path.len; i > 0; i--)
-        if (path.data[i - 1] == '/')
-            return (struct str){path.data + i, path.len - i};
-    return path;
-}
-
-static const char *site_name(struct builder *builder, const struct lock_site *site)
-{
-    const struct profile *profile = &builder->waits->profile;
-    const struct profile_function *function = &profile->functions[site->function];
-    struct str file = base_name(site->file),
-               image = base_name(profile->images[function->image].path);
-    if (file.len > 0 && site->line > 0)
-        return arena_printf(builder->arena, "in %.*s (%.*s:%u)", STR_FMT(function->name),
-                            STR_FMT(file), site->line);
-    if (image.len > 0 && !function->unnamed)
-        return arena_printf(builder->arena, "in %.*s (%.*s)", STR_FMT(function->name),
-                            STR_FMT(image));
-    return arena_printf(builder->arena, "in %.*s", STR_FMT(function->name));
-}
-
 /* From all the objects that are this lock: the one with most time says what it is. */
 static void row_describe(struct builder *builder, struct lock_row *row,
                          const struct lock_object *object, const struct object_info *info)
@@ -315,7 +292,9 @@ static void row_describe(struct builder *builder, struct lock_row *row,
         row->name = arena_dup_len(builder->arena, info->name.data, info->name.len);
         row->named = true;
     } else if (object->site.function) {
-        row->name = site_name(builder, &object->site);
+        row->name = arena_printf(
+            builder->arena, "in %s",
+            lock_site_text(builder->arena, &builder->waits->profile, &object->site));
     } else {
         row->name = arena_printf(builder->arena, "lock at 0x%llx", (unsigned long long)info->key);
     }

@@ -58,8 +58,3 @@ MUST_USE int lock_table_build(struct arena *arena, const struct waits *waits,
 /* "l12" or "12" or a name; -ENOENT or -EINVAL (ambiguous) with the ids in `why`. */
 MUST_USE int lock_table_choose(const struct lock_table *table, const char *text, size_t *ret,
                                struct why *why);
-
-/* A profile of the waits: the stacks of waiters, with the lock as the innermost function. Of one
- * lock (its index), or of all with SIZE_MAX. 0 or -ENOMEM. */
-MUST_USE int lock_table_profile(struct arena *arena, const struct waits *waits,
-                                const struct lock_table *table, size_t lock, struct profile *ret);

@@ -134,7 +134,9 @@ static int parts_start(struct record *record, int pid, struct why *why)
 
 static int collector_start(struct record *record, struct why *why)
 {
+    const struct offcpu_opts *offcpu = &record->opts->offcpu;
     struct cpu_opts cpu = record->opts->cpu;
+    cpu.switches |= (offcpu->waits || offcpu->locks) && offcpu_plan(offcpu) != TIER_KERNEL;
     if (record->spawn)
         cpu.pid = spawn_pid(record->spawn);
     int r = cpu_start(&cpu, recording_writer_sink(record->writer), &record->cpu, why);
