@@ -74,7 +74,7 @@ static void put_classes(struct waits_run *run, struct value *root)
         lives += run->waits.threads[i].end_ns > run->waits.threads[i].start_ns;
     value_put_machine(root, "thread_count", value_uint(lives, UNIT_COUNT));
     value_put_machine(root, "life_ms", value_real((double)classes->life_ns / 1e6, UNIT_MS));
-    value_put_machine(root, "classes_ms", wait_tables_sums(run->arena, classes->tree));
+    value_put_machine(root, "classes_ms", wait_tables_sums(&run->tables, classes->tree));
     value_put_machine(root, "unaccounted_ms",
                       value_real((double)classes->unaccounted_ns / 1e6, UNIT_MS));
     const char *title = arena_printf(run->arena, "Where the time of %zu thread%s went", lives,

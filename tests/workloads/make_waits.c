@@ -450,7 +450,11 @@ static void idle_make(struct world *world)
 
 static void bare_make(struct world *world)
 {
+    struct thread_info nameless = {.tid = 1, .start_ns = at_ns(0)};
     struct put wait = {.start = 1, .end = 3};
+    made_check(sink_process(world->made.sink, &(struct process_info){.pid = 1}, &nameless.process),
+               "process");
+    made_check(sink_thread(world->made.sink, &nameless, &wait.thread), "thread");
     made_series(&world->made, "offcpu", SERIES_SUM, UNIT_NS);
     put(world, WAIT_BLOCKED, &wait);
 }
