@@ -108,12 +108,19 @@ static void owner_add(const struct wait_classes *classes, struct owner *owner, u
     }
 }
 
-static int by_life(const void *left, const void *right)
+/* Of a life what is known and not idle. */
+static uint64_t busy_ns(const struct owner *owner)
+{
+    return owner->life_ns - owner->sums[WAIT_CLASS_IDLE] - owner->unaccounted_ns;
+}
+
+static int by_busy(const void *left, const void *right)
 {
     const struct owner *a = left, *b = right;
-    uint64_t x = a->life_ns - a->sums[WAIT_CLASS_IDLE], y = b->life_ns - b->sums[WAIT_CLASS_IDLE];
-    if (x != y)
-        return x > y ? -1 : 1;
+    if (busy_ns(a) != busy_ns(b))
+        return busy_ns(a) > busy_ns(b) ? -1 : 1;
+    if (a->life_ns != b->life_ns)
+        return a->life_ns > b->life_ns ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
 }
 
@@ -134,7 +141,7 @@ static struct owner *owners_make(const struct wait_tables *tables, bool groups, 
         if (owners[i].life_ns > 0)
             owners[kept++] = owners[i];
     if (kept > 1)
-        qsort(owners, kept, sizeof(*owners), by_life);
+        qsort(owners, kept, sizeof(*owners), by_busy);
     *ret_count = kept;
     return owners;
 }
