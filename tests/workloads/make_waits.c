@@ -204,14 +204,18 @@ static void threads_make(struct world *world)
 
 #define TIMED (WAIT_LIMITED | WAIT_BY_INTERRUPT)
 
-/* Its start and end wait for a sleep, a child, a worker, a peer, a page and a lock. */
-static void main_make(struct world *world, uint32_t mutex)
+static void put_all(struct world *world, const struct put *waits, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put(world, WAIT_BLOCKED, &waits[i]);
+}
+
+/* It waits for a sleep, a child and a worker. */
+static void main_begin(struct world *world)
 {
     uint32_t main_thread = world->main_thread, helper = world->helper, worker = world->workers[0];
     uint32_t pipe = object(world, OBJECT_PIPE, 0, 99, "pipe:[99]");
     uint32_t child = object(world, OBJECT_PROCESS, 0, 4720, "");
-    uint32_t database = object(world, OBJECT_SOCKET, OBJECT_CLIENT, 7, "10.0.0.5:5432");
-    uint32_t table = object(world, OBJECT_FILE, 0, 12, "/var/lib/demo/table");
     struct put waits[] = {
         {.thread = main_thread,
          .call = "clock_nanosleep",
@@ -247,6 +251,17 @@ static void main_make(struct world *world, uint32_t mutex)
          .stack = stack(world, "_start main finish libc:___pthread_join "
                                "libc:__pthread_clockjoin_ex kernel:futex_wait"),
          .waker_stack = stack(world, "libc:start_thread kernel:do_exit")},
+    };
+    put_all(world, waits, ARRAY_SIZE(waits));
+}
+
+/* And for a peer, a page, a lock and a CPU. */
+static void main_end(struct world *world, uint32_t mutex)
+{
+    uint32_t main_thread = world->main_thread;
+    uint32_t database = object(world, OBJECT_SOCKET, OBJECT_CLIENT, 7, "10.0.0.5:5432");
+    uint32_t table = object(world, OBJECT_FILE, 0, 12, "/var/lib/demo/table");
+    struct put waits[] = {
         {.thread = main_thread,
          .call = "recvfrom",
          .object = database,
@@ -276,8 +291,7 @@ static void main_make(struct world *world, uint32_t mutex)
              world,
              "libc:start_thread worker drain libc:___pthread_mutex_unlock kernel:futex_wake")},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
-        put(world, WAIT_BLOCKED, &waits[i]);
+    put_all(world, waits, ARRAY_SIZE(waits));
     struct put runq = {.thread = main_thread, .start = 0, .end = 0.1, .count = 200, .every = 5};
     put(world, WAIT_RUNQ, &runq);
     struct put slow = {.thread = main_thread, .start = 900, .end = 905, .count = 2, .every = 10};
@@ -289,7 +303,6 @@ static void workers_make(struct world *world, uint32_t mutex)
     uint32_t *workers = world->workers;
     uint32_t log = object(world, OBJECT_FILE, 0, 13, "/var/log/demo.log");
     uint32_t condition = object(world, OBJECT_FUTEX, 0, 0x5000, "work_ready");
-    uint32_t poll = object(world, OBJECT_POLL_SET, 0, 1, "[eventpoll]");
     uint32_t sync = stack(world, "libc:start_thread worker commit libc:fsync kernel:do_fsync");
     uint32_t lock = stack(
         world, "libc:start_thread worker pop libc:___pthread_mutex_lock kernel:futex_wait");
@@ -347,6 +360,16 @@ static void workers_make(struct world *world, uint32_t mutex)
          .count = 20,
          .every = 0.5},
         {.thread = workers[2], .call = "ioctl", .stack = unseen, .start = 970, .end = 990},
+    };
+    put_all(world, waits, ARRAY_SIZE(waits));
+}
+
+/* Beside them: a timer thread, a logger, the child. */
+static void others_make(struct world *world)
+{
+    uint32_t log = object(world, OBJECT_FILE, 0, 13, "/var/log/demo.log");
+    uint32_t poll = object(world, OBJECT_POLL_SET, 0, 1, "[eventpoll]");
+    struct put waits[] = {
         {.thread = world->timer,
          .call = "clock_nanosleep",
          .flags = TIMED,
@@ -380,8 +403,7 @@ static void workers_make(struct world *world, uint32_t mutex)
          .end = 200,
          .stack = stack(world, "_start main load libc:open64 kernel:do_sys_openat2")},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
-        put(world, WAIT_BLOCKED, &waits[i]);
+    put_all(world, waits, ARRAY_SIZE(waits));
 }
 
 static void plain_make(struct world *world, const char *scope)
@@ -390,8 +412,10 @@ static void plain_make(struct world *world, const char *scope)
     uint32_t mutex = object(world, OBJECT_FUTEX, 0, 0x6000, "queue_mutex");
     made_series(&world->made, "offcpu", SERIES_SUM, UNIT_NS);
     made_series(&world->made, "running", SERIES_SUM, UNIT_NS);
-    main_make(world, mutex);
+    main_begin(world);
+    main_end(world, mutex);
     workers_make(world, mutex);
+    others_make(world);
     running(world, world->main_thread, 310);
     running(world, world->workers[0], 455);
     running(world, world->workers[1], 595);
