@@ -103,6 +103,7 @@ struct user_thread {
     bool told;        /* the sink knows it */
     bool observed;    /* `cause` was seen during this very wait */
     bool cause_known; /* or during an earlier one */
+    bool cut_off;     /* its stack went on beyond what was read */
     uint64_t born_ns; /* as far as we know */
     uint64_t since_ns;
     uint64_t off_ns;     /* off the CPU so far, this time not included */

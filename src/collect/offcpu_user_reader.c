@@ -186,16 +186,20 @@ static int walk(struct user_reader *reader, struct user_thread *thread,
     return stacks_sample(reader->stacks, &sample, ret);
 }
 
+/* A wait whose stack was cut off is looked at again: then only the last look counts. */
 static void end_count(struct user_reader *reader, struct user_thread *thread,
                       const struct stacks_found *found)
 {
+    if (thread->observed && thread->cut_off) {
+        reader->used--;
+        reader->truncated--;
+    }
+    thread->cut_off = found->end == UNWIND_TRUNCATED;
     reader->used++;
     reader->ends[found->end]++;
     reader->complete += found->end == UNWIND_ROOT;
-    if (found->end != UNWIND_TRUNCATED)
-        return;
-    reader->truncated++;
-    if (thread->slice_bytes >= USER_SLICE_BYTES_MAX)
+    reader->truncated += thread->cut_off;
+    if (!thread->cut_off || thread->slice_bytes >= USER_SLICE_BYTES_MAX)
         return;
     /* Deeper from now on; if it still waits, at once. */
     thread->slice_bytes *= 2;
