@@ -9,6 +9,8 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "collect/lock_names.h"
+#include "collect/objects.h"
 #include "collect/offcpu_user.h"
 #include "collect/stacks.h"
 
@@ -174,6 +176,8 @@ struct user_reader {
     struct user_threads *threads;
     struct stacks *stacks;
     struct sink *sink;
+    struct objects *objects;
+    struct lock_names *names;
     struct user_look looks[USER_LOOKS_MAX]; /* a ring */
     size_t first, count;
     size_t memory_bytes;
@@ -181,13 +185,15 @@ struct user_reader {
     int64_t budget_ns;
     uint64_t last_round_ns;
 
-    uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed;
+    uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed, fds_unknown;
     uint64_t complete, truncated, pointers;
     uint64_t ends[UNWIND_ENDS];
     uint64_t own_ns;
     int denied_error, denied_pid;
 };
 
+/* Objects and names of locks; the rest is the caller's to fill in. */
+MUST_USE int user_reader_init(struct user_reader *reader, struct sink *sink);
 void user_reader_deinit(struct user_reader *reader);
 /* Looks at as many threads as the budget allows. */
 MUST_USE int user_reader_round(struct user_reader *reader, uint64_t now_ns);

@@ -20,8 +20,17 @@ enum {
     MEMORY_BYTES_MAX = 16 << 20, /* of stacks that wait for their time */
 };
 
+int user_reader_init(struct user_reader *reader, struct sink *sink)
+{
+    reader->sink = sink;
+    int r = objects_open(sink, &reader->objects);
+    return r < 0 ? r : lock_names_open(&reader->names);
+}
+
 void user_reader_deinit(struct user_reader *reader)
 {
+    objects_close(reader->objects);
+    lock_names_close(reader->names);
     for (size_t i = 0; i < USER_LOOKS_MAX; i++)
         free(reader->looks[i].bytes);
 }
@@ -60,6 +69,11 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     if (!look)
         return false;
     int r = user_look(thread->pid, thread->tid, look);
+    /* Now, since the fd may be another's once the call is over. What it is need not be known. */
+    look->object = 0;
+    if (r == 0 && look->fd >= 0 &&
+        objects_of_fd(reader->objects, thread->pid, look->fd, &look->object) < 0)
+        reader->fds_unknown++;
     reader->looked++;
     /* Its first wait after the horizon may be this one: the next will be looked at again. */
     thread->looked_ns = clock_mono_ns();
@@ -206,23 +220,28 @@ static void end_count(struct user_reader *reader, struct user_thread *thread,
     reader->threads->wanted.data[thread - reader->threads->threads.data] = 1;
 }
 
+static int futex_put(struct user_reader *reader, const struct user_look *look, uint32_t process,
+                     uint32_t *ret)
+{
+    struct object_info info = {
+        .kind = OBJECT_FUTEX, .process = process, .key = look->facts.address};
+    int r = sink_object(reader->sink, &info, ret);
+    return r < 0 ? r : lock_names_see(reader->names, reader->stacks, look->pid, info.key, *ret);
+}
+
+/* 0 in *ret: nothing, or nothing that is known. */
 static int object_put(struct user_reader *reader, const struct user_look *look, uint32_t *ret)
 {
     const struct user_call_facts *facts = &look->facts;
-    struct object_info info = {.kind = OBJECT_NONE};
-    if (facts->on == USER_CALL_ON_FUTEX) {
-        info.kind = OBJECT_FUTEX;
-        info.key = facts->address;
-    } else if (facts->on == USER_CALL_ON_CHILD) {
-        info.kind = OBJECT_PROCESS;
-        info.key = (uint64_t)facts->child;
-    }
+    uint32_t process = 0;
     *ret = look->object;
-    if (info.kind == OBJECT_NONE)
+    if (facts->on != USER_CALL_ON_FUTEX && facts->on != USER_CALL_ON_CHILD)
         return 0;
-    int r = stacks_process(reader->stacks, look->end_ns, look->pid, &info.process);
+    int r = stacks_process(reader->stacks, look->end_ns, look->pid, &process);
     if (r == 0)
-        r = sink_object(reader->sink, &info, ret);
+        r = facts->on == USER_CALL_ON_FUTEX
+                ? futex_put(reader, look, process, ret)
+                : objects_of_child(reader->objects, process, (uint32_t)facts->child, ret);
     return r == -E2BIG ? 0 : r;
 }
 
