@@ -116,6 +116,7 @@ struct user_thread {
     uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
     struct user_call call; /* floor: where it was seen last */
     struct user_cause cause;
+    uint64_t cause_ns; /* when it was seen */
     /* Of a wait for a mutex: who had it when looked at, and how long that was off by then. */
     int owner_tid;
     uint64_t owner_since_ns, owner_off_ns;

@@ -96,6 +96,7 @@ class Waits:
 
 
 def record(*args, options=(), user=AS_NOBODY, status=0):
+    pathlib.Path("r.whyslow").unlink(missing_ok=True)
     command = [*user, whyslow, "record", "--offcpu", "--tier", "user", "-o", "r.whyslow", *options,
                "--", *args]
     done = subprocess.run(command, env=environment, capture_output=True, text=True,
