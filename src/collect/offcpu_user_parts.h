@@ -114,6 +114,7 @@ struct user_thread {
     uint32_t slice_bytes;
     /* Where a frame pointer was found that nobody shows: for the same place it is the same. */
     uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
+    uint32_t pointer_misses;
     struct user_call call; /* floor: where it was seen last */
     struct user_cause cause;
     uint64_t cause_ns; /* when it was seen */

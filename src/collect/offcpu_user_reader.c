@@ -18,6 +18,7 @@ enum {
     BUDGET_PERCENT = 2,          /* of one CPU */
     BUDGET_BURST_MS = 30,        /* spent at once: a program of many threads is looked at soon */
     MEMORY_BYTES_MAX = 16 << 20, /* of stacks that wait for their time */
+    POINTER_MISSES_MAX = 4,      /* a place where no frame pointer was found so often has none */
 };
 
 int user_reader_init(struct user_reader *reader, struct sink *sink)
@@ -166,14 +167,21 @@ static int pointer_find(struct user_reader *reader, struct user_thread *thread,
         *ret = thread->pointer;
         return 0;
     }
-    int r = stacks_frame_pointer(reader->stacks, sample, &memory, ret);
-    if (r < 0)
+    bool same = thread->pointer_pc == look->call.pc && thread->pointer_sp == look->call.sp;
+    if (same && thread->pointer_misses >= POINTER_MISSES_MAX)
+        return -ENODATA;
+    uint64_t pointer = 0;
+    int r = stacks_frame_pointer(reader->stacks, sample, &memory, &pointer);
+    if (r < 0 && r != -ENODATA)
         return r;
-    thread->pointer = *ret;
+    thread->pointer_misses = r == 0 ? 0 : same ? thread->pointer_misses + 1 : 1;
+    thread->pointer = pointer;
     thread->pointer_pc = look->call.pc;
     thread->pointer_sp = look->call.sp;
-    thread->pointer_return = slot_of(look, *ret + 8);
-    return 0;
+    thread->pointer_return = slot_of(look, pointer + 8);
+    if (r == 0)
+        *ret = pointer;
+    return r;
 }
 
 static int walk(struct user_reader *reader, struct user_thread *thread,
@@ -194,7 +202,7 @@ static int walk(struct user_reader *reader, struct user_thread *thread,
     if (r == 0) {
         registers.known |= 1u << info->fp;
         reader->pointers++;
-    } else if (r != -ENOENT) {
+    } else if (r != -ENOENT && r != -ENODATA) {
         return r;
     }
     return stacks_sample(reader->stacks, &sample, ret);
@@ -319,7 +327,10 @@ int user_reader_until(struct user_reader *reader, uint64_t time_ns)
         reader->first = (reader->first + 1) % USER_LOOKS_MAX;
         reader->count--;
     }
-    if (begin_ns)
-        reader->own_ns += own_ns() - begin_ns;
+    if (begin_ns) {
+        uint64_t ns = own_ns() - begin_ns;
+        reader->own_ns += ns;
+        reader->budget_ns -= (int64_t)ns;
+    }
     return r;
 }

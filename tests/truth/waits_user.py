@@ -221,6 +221,20 @@ def case_pointer():
         assert waits.counters["waits.frame_pointers_found"] >= 1
 
 
+def case_stale():
+    """What an earlier call of the same function left behind is not taken for its caller."""
+    source = pathlib.Path(os.environ["SOURCE_ROOT"], "tests/workloads/waits_user.c")
+    for flags in (["-O2"], ["-O2", "-fno-omit-frame-pointer"], ["-O0"]):
+        subprocess.run(["cc", "-g", "-pthread", *flags, "-o", "variant", source], check=True)
+        waits, truth = record("./variant", "stale")
+        row, = waits.with_function("sleeps_in_a_large_frame") or [None]
+        near("asleep", row["total_ns"], truth["wait_ns"])
+        names = waits.names(row["stack"])
+        assert "wrong_path" not in names, names
+        if os.uname().machine == "x86_64":
+            assert "right_path" in names and "main" in names, names
+
+
 def case_ping():
     """More switches than anybody can look at: all are counted, the causes are as seen nearby."""
     waits, _ = record(workload, "ping", "20000")
