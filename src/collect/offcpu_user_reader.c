@@ -264,7 +264,7 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
 {
     struct user_threads *t = reader->threads;
     struct user_thread *thread = user_threads_find(t, look->tid);
-    struct stacks_found found;
+    struct stacks_found found = {0};
     struct user_cause cause = {
         .flags = look->flags,
         .detail = look->facts.detail,
@@ -293,6 +293,12 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
     return user_threads_suppose(t, look->tid, &cause);
 }
 
+static bool is_same(const struct user_call *a, const struct user_call *b)
+{
+    return a->syscall == b->syscall && a->sp == b->sp && a->pc == b->pc &&
+           memcmp(a->args, b->args, sizeof(a->args)) == 0;
+}
+
 /* Without switch records a thread is taken to sit where it was seen until it is seen elsewhere.
  * 1: it sits somewhere new. */
 static int floor_step(struct user_reader *reader, const struct user_look *look)
@@ -302,7 +308,7 @@ static int floor_step(struct user_reader *reader, const struct user_look *look)
     if (!thread || thread->where == USER_GONE)
         return 0;
     bool blocked = thread->where == USER_BLOCKED && !thread->assumed;
-    if (blocked && !look->ran && memcmp(&thread->call, &look->call, sizeof(look->call)) == 0)
+    if (blocked && !look->ran && is_same(&thread->call, &look->call))
         return 0;
     bool on = thread->where == USER_ON && !thread->assumed;
     int r = on ? 0 : user_threads_switch(t, look->begin_ns, look->pid, look->tid, false, false);
@@ -330,7 +336,8 @@ int user_reader_until(struct user_reader *reader, uint64_t time_ns)
     if (begin_ns) {
         uint64_t ns = own_ns() - begin_ns;
         reader->own_ns += ns;
-        reader->budget_ns -= (int64_t)ns;
+        /* Reading the tables of a large program is no reason to look away for long. */
+        reader->budget_ns = MAX(reader->budget_ns - (int64_t)ns, -(int64_t)NS_PER_MS);
     }
     return r;
 }
