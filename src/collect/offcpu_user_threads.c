@@ -38,7 +38,7 @@ static int slot_take(struct user_threads *t, uint32_t *ret)
 {
     bool full = t->threads.len >= USER_THREADS_MAX;
     size_t waiting = t->gone.len - t->gone_first;
-    if (t->gone.data && (waiting > GONE_KEPT || (full && waiting > 0))) {
+    if (t->gone.data && t->threads.data && (waiting > GONE_KEPT || (full && waiting > 0))) {
         uint32_t index = t->gone.data[t->gone_first++];
         if (t->gone_first * 2 > t->gone.len) {
             memmove(t->gone.data, t->gone.data + t->gone_first,
