@@ -65,6 +65,9 @@ MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
 /* Threads that were announced or read and have not ended; how many were stored. */
 size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
+/* The sink's id of a process; made if need be. */
+MUST_USE int stacks_process(struct stacks *stacks, uint64_t time_ns, int pid,
+                            uint32_t *ret_process);
 /* The sink's id of a thread; made if need be. */
 MUST_USE int stacks_thread(struct stacks *stacks, uint64_t time_ns, int pid, int tid,
                            uint32_t *ret_thread);

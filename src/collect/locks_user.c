@@ -1,0 +1,353 @@
+/* Places of the shared memory: who lives there, what they tell, and when they are gone. */
+#include "collect/locks_user.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "collect/locks_user_parts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define FLUSH_NS (100 * NS_PER_MS)
+#define SWEEP_NS (200 * NS_PER_MS) /* how often places of dead threads are looked for */
+#define TICK_NS  (20 * NS_PER_MS)
+#define HURRY_NS (2 * NS_PER_MS)
+
+static bool is_gone(const struct lock_place *place)
+{
+    return syscall(SYS_tgkill, (int)place->pid, (int)place->tid, 0) < 0 && errno == ESRCH;
+}
+
+static void place_move_in(struct lock_place *place, struct preload_thread *shared)
+{
+    *place = (struct lock_place){
+        .lived = true,
+        .pid = shared->pid,
+        .tid = shared->tid,
+        .serial = shared->serial,
+        .ring = {.shared = shared, .tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED)},
+        .dropped = shared->dropped,
+        .dropped_ns = shared->dropped_ns,
+        .skipped = shared->stacks_skipped,
+        .recognised = shared->recognised,
+    };
+}
+
+/* The thread's own counts go on for ever: what is new of them is ours. */
+static void place_count(struct collector *c, struct lock_place *place)
+{
+    const struct preload_thread *shared = place->ring.shared;
+    c->dropped += shared->dropped - place->dropped;
+    c->dropped_ns += shared->dropped_ns - place->dropped_ns;
+    c->skipped += shared->stacks_skipped - place->skipped;
+    c->recognised += shared->recognised - place->recognised;
+    place->dropped = shared->dropped;
+    place->dropped_ns = shared->dropped_ns;
+    place->skipped = shared->stacks_skipped;
+    place->recognised = shared->recognised;
+}
+
+static int place_move_out(struct collector *c, struct lock_place *place)
+{
+    struct preload_thread *shared = place->ring.shared;
+    int r = lock_rows_flush(c, place);
+    place_count(c, place);
+    lock_stacks_deinit(c, place);
+    free(place->rows);
+    place->rows = NULL;
+    place->lived = false;
+    for (size_t i = 0; i < ARRAY_SIZE(shared->known); i++)
+        if (shared->known[i].number != 0)
+            memset(&shared->known[i], 0, sizeof(shared->known[i]));
+    __atomic_store_n(&shared->tail, __atomic_load_n(&shared->head, __ATOMIC_ACQUIRE),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->state, PRELOAD_FREE, __ATOMIC_RELEASE);
+    return r;
+}
+
+static int record_take(struct collector *c, struct lock_place *place)
+{
+    const struct preload_taken *taken = &c->taken;
+    if (taken->record.kind == PRELOAD_STACK)
+        return lock_stack_take(c, place, taken);
+    if (!place->waited) {
+        uint64_t *known = map_u64_at(&c->waited, (uint64_t)place->pid << 32 | place->tid, NULL);
+        if (!known)
+            return -ENOMEM;
+        *known = 1;
+        place->waited = true;
+    }
+    return lock_row_add(c, place, &taken->wait, false);
+}
+
+/* Everything of before `until_ns` in one place; the first failure of the sink. */
+static int place_take(struct collector *c, struct lock_place *place, uint64_t until_ns)
+{
+    int failed = 0;
+    if (preload_ring_used(&place->ring) > PRELOAD_RING_BYTES / 4)
+        c->hurry = true;
+    for (size_t i = 0; i < PRELOAD_RING_BYTES / sizeof(struct preload_record); i++) {
+        int r = preload_ring_next(&place->ring, until_ns, &c->taken);
+        if (r == 0)
+            break;
+        if (r < 0) {
+            c->broken++;
+            break;
+        }
+        r = record_take(c, place);
+        if (r == -EINVAL || r == -E2BIG || r == -ESRCH || r == -ENOENT)
+            c->refused++; /* beyond a bound, or of a process that is nobody's */
+        else if (r < 0 && failed == 0)
+            failed = r;
+    }
+    preload_ring_release(&place->ring);
+    return failed;
+}
+
+static int locks_until(void *context, uint64_t time_ns)
+{
+    struct collector *c = context;
+    int failed = 0;
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
+        struct lock_place *place = &c->places[i];
+        if (!place->lived) {
+            struct preload_thread *shared = preload_place(c->preload, i);
+            if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PRELOAD_LIVED)
+                continue;
+            place_move_in(place, shared);
+        }
+        if (preload_ring_used(&place->ring) == 0)
+            continue;
+        int r = place_take(c, place, time_ns);
+        if (failed == 0)
+            failed = r;
+    }
+    return failed;
+}
+
+/* Whoever lives there has a newer place, too: the old one is of before an exec, or of a thread
+ * whose number was given out again. */
+static bool is_older(const struct collector *c, const struct lock_place *place)
+{
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
+        const struct lock_place *other = &c->places[i];
+        if (other->lived && other->pid == place->pid && other->tid == place->tid &&
+            other->serial > place->serial)
+            return true;
+    }
+    return false;
+}
+
+static int sweep(struct collector *c)
+{
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
+        struct lock_place *place = &c->places[i];
+        if (!place->lived || (!is_gone(place) && !is_older(c, place)))
+            continue;
+        /* Gone: nobody writes any more. What is still there has its time to come. */
+        if (!place->ring.broken && preload_ring_used(&place->ring) > 0)
+            continue;
+        int r = place_move_out(c, place);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int flush(struct collector *c)
+{
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
+        if (!c->places[i].lived)
+            continue;
+        int r = lock_rows_flush(c, &c->places[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void timer_set(const struct collector *c)
+{
+    struct itimerspec next = {.it_value.tv_nsec = c->hurry ? HURRY_NS : TICK_NS};
+    timerfd_settime(c->timer_fd, 0, &next, NULL);
+}
+
+static int locks_drain(struct collector *c, struct why *why)
+{
+    uint64_t now_ns = clock_mono_ns();
+    int r = 0;
+    if (c->stopped)
+        return 0;
+    if (now_ns >= c->flush_ns) {
+        c->flush_ns = now_ns + FLUSH_NS;
+        r = flush(c);
+    }
+    if (r == 0 && now_ns >= c->sweep_ns) {
+        c->sweep_ns = now_ns + SWEEP_NS;
+        r = sweep(c);
+    }
+    timer_set(c);
+    c->hurry = false;
+    return r < 0 ? why_errno(why, -r, NULL, "the waits for locks could not be recorded") : 0;
+}
+
+/* Waits that are not over: of threads that hang, perhaps for ever. */
+static int open_take(struct collector *c, struct lock_place *place, uint64_t now_ns)
+{
+    const struct preload_thread *shared = place->ring.shared;
+    struct preload_wait wait = {
+        .record = {.kind = PRELOAD_WAIT, .lock = (uint8_t)shared->open_lock},
+        .object = shared->open_object,
+        .start_ns = __atomic_load_n(&shared->open_start_ns, __ATOMIC_ACQUIRE),
+        .end_ns = now_ns,
+        .other = shared->open_other,
+        .stack = shared->open_stack,
+    };
+    if (wait.start_ns == 0 || wait.start_ns > now_ns || wait.record.lock >= PRELOAD_LOCKS ||
+        is_gone(place))
+        return 0;
+    c->open++;
+    int r = lock_row_add(c, place, &wait, true);
+    return r == -EINVAL || r == -E2BIG ? 0 : r;
+}
+
+static int locks_stop(struct collector *c, struct why *why)
+{
+    uint64_t now_ns = clock_mono_ns();
+    if (c->stopped)
+        return 0;
+    c->stopped = true;
+    /* The rings are read to their end when the cpu collector stops, after us. */
+    __atomic_store_n(&preload_header(c->preload)->over, 1, __ATOMIC_RELEASE);
+    int r = locks_until(c, now_ns);
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX && r == 0; i++)
+        if (c->places[i].lived)
+            r = open_take(c, &c->places[i], now_ns);
+    c->homeless = preload_header(c->preload)->homeless;
+    if (preload_header(c->preload)->processes == 0)
+        snprintf(c->na, sizeof(c->na),
+                 "the library was not loaded by any process: the program is static, set-user-ID, "
+                 "or of another libc than whyslow's");
+    return r < 0 ? why_errno(why, -r, NULL, "the waits for locks could not be recorded") : 0;
+}
+
+static int counters_put(struct collector *c)
+{
+    const struct {
+        const char *name;
+        enum unit unit;
+        uint64_t value;
+    } counters[] = {
+        {"locks.processes", UNIT_COUNT, preload_header(c->preload)->processes},
+        {"locks.waits", UNIT_COUNT, c->waits},
+        {"locks.wait_ns", UNIT_NS, c->wait_ns},
+        {"locks.holds", UNIT_COUNT, c->holds},
+        {"locks.open", UNIT_COUNT, c->open},
+        {"locks.stacks_walked", UNIT_COUNT, c->stacks_walked},
+        {"locks.stacks_complete", UNIT_COUNT, c->complete},
+        {"locks.stacks_recognised", UNIT_COUNT, c->recognised},
+        {"locks.stacks_walked_again", UNIT_COUNT, c->walked_again},
+        {"locks.stacks_skipped", UNIT_COUNT, c->skipped},
+        {"loss.locks_ring_full", UNIT_COUNT, c->dropped},
+        {"loss.locks_ring_full_ns", UNIT_NS, c->dropped_ns},
+        {"loss.locks_no_place", UNIT_COUNT, c->homeless},
+        {"loss.locks_refused", UNIT_COUNT, c->refused},
+        {"loss.locks_malformed", UNIT_COUNT, c->broken},
+    };
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
+        r = sink_counter(c->sink, counters[i].name, counters[i].unit, counters[i].value);
+    return r;
+}
+
+static int locks_finish(struct collector *c, struct why *why)
+{
+    int r = flush(c);
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++)
+        if (c->places[i].lived)
+            place_count(c, &c->places[i]);
+    if (r == 0)
+        r = counters_put(c);
+    return r < 0 ? why_errno(why, -r, NULL, "the waits for locks could not be recorded") : 0;
+}
+
+static void locks_close(struct collector *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; c->places && i < PRELOAD_THREADS_MAX; i++) {
+        lock_stacks_deinit(c, &c->places[i]);
+        free(c->places[i].rows);
+    }
+    free(c->places);
+    map_u64_deinit(&c->waited);
+    fd_close(&c->timer_fd);
+    free(c);
+}
+
+int locks_user_start(struct preload *preload, const struct collector_target *target,
+                     struct sink *sink, struct collector **ret, struct why *why)
+{
+    if (target->scope != TARGET_SPAWNED)
+        return why_set(why, WHY_DENIED, ENOTSUP, "let whyslow start the program",
+                       "the library for locks cannot be put into a program that runs already");
+    struct collector *c = calloc(1, sizeof(*c));
+    if (!c)
+        return why_nomem(why);
+    c->preload = preload;
+    c->sink = sink;
+    c->stacks = cpu_stacks(target->cpu);
+    c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    c->places = calloc(PRELOAD_THREADS_MAX, sizeof(*c->places));
+    if (c->timer_fd < 0 || !c->places) {
+        int r = c->places ? why_errno(why, errno, "raise 'ulimit -n'", "cannot make a timer")
+                          : why_nomem(why);
+        locks_close(c);
+        return r;
+    }
+    struct cpu_follower follower = {.context = c, .until = locks_until};
+    cpu_follow(target->cpu, &follower);
+    c->hurry = true;
+    timer_set(c);
+    *ret = c;
+    return 0;
+}
+
+size_t locks_user_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)
+{
+    if (max == 0)
+        return 0;
+    fds[0] = (struct pollfd){.fd = c->timer_fd, .events = POLLIN};
+    return 1;
+}
+
+void locks_user_series(struct collector *c, uint32_t series)
+{
+    c->series = series;
+}
+
+bool locks_user_covered(void *collector, int pid, int tid)
+{
+    const struct collector *c = collector;
+    return map_u64_find(&c->waited, (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid) != NULL;
+}
+
+const char *locks_user_na(const struct collector *c)
+{
+    return c->na[0] ? c->na : NULL;
+}
+
+const struct collector_ops locks_user_ops = {
+    .name = "locks",
+    .summary = "pthread locks, told by a library in the target",
+    .built = true,
+    .drain = locks_drain,
+    .stop = locks_stop,
+    .finish = locks_finish,
+    .close = locks_close,
+};
