@@ -16,7 +16,7 @@
 #pragma weak gnu_get_libc_version
 extern void *__libc_stack_end __attribute__((weak));
 
-enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, ROOM_KEPT_BYTES = 8 << 10 };
+enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 4, ROOM_KEPT_BYTES = 8 << 10 };
 
 bool core_on;
 __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
@@ -154,6 +154,16 @@ static void ring_put(struct preload_thread *place, uint32_t bytes)
     __atomic_store_n(&place->head, place->head + bytes, __ATOMIC_RELEASE);
 }
 
+/* Mostly it is said already, and only read here. A mark that crosses with whyslow's look may be
+ * missed: what is in the place is then read with the next one, or at the end. */
+static void place_mark(const struct preload_thread *place)
+{
+    size_t at = (size_t)(place - places);
+    uint64_t *word = &header->fresh[at / 64], bit = UINT64_C(1) << at % 64;
+    if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+        __atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+}
+
 static bool is_known(const struct preload_known *known, const struct preload_registers *at)
 {
     for (unsigned i = 0; i < PRELOAD_REGISTERS; i++)
@@ -173,10 +183,11 @@ static bool is_known(const struct preload_known *known, const struct preload_reg
 
 static uint32_t stack_recognise(struct preload_thread *place, const struct preload_registers *at)
 {
-    const struct preload_known
-        *set = &place->known[preload_known_set(at->pc, at->sp) * PRELOAD_KNOWN_WAYS];
-    for (unsigned i = 0; i < PRELOAD_KNOWN_WAYS; i++) {
-        const struct preload_known *known = &set[i];
+    uint64_t tag = preload_known_tag(at->pc, at->sp);
+    for (unsigned i = 0; i < PRELOAD_KNOWN; i++) {
+        if (LIKELY(__atomic_load_n(&place->known_tags[i], __ATOMIC_RELAXED) != tag))
+            continue;
+        const struct preload_known *known = &place->known[i];
         uint32_t sequence = __atomic_load_n(&known->sequence, __ATOMIC_ACQUIRE);
         uint32_t number = known->number;
         if ((sequence & 1) || number == 0 || known->at.pc != at->pc || known->at.sp != at->sp ||
@@ -214,12 +225,26 @@ static uint32_t slice_bytes(uint64_t sp)
     return (uint32_t)(end - sp) & ~7u;
 }
 
+/* Until whyslow has read a stack it is not recognised: telling it again each time would fill the
+ * ring. Ways of the same depth look alike here, so a few are told. */
+static bool is_told(struct core_self *self, const struct preload_thread *place,
+                    const struct preload_registers *at)
+{
+    uint64_t tag = preload_known_tag(at->pc, at->sp);
+    uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_RELAXED);
+    struct core_recent *recent = &self->recent[(tag >> 32) % CORE_RECENT];
+    if (recent->tag != tag || recent->tail != tail)
+        *recent = (struct core_recent){.tag = tag, .tail = tail};
+    return recent->told++ >= TOLD_MAX;
+}
+
 static uint32_t stack_tell(struct core_self *self, struct preload_thread *place,
                            const struct preload_registers *at, uint64_t time_ns)
 {
-    uint32_t slice = slice_bytes(at->sp);
+    uint32_t slice = is_told(self, place, at) ? 0 : slice_bytes(at->sp);
     uint32_t bytes = (uint32_t)sizeof(struct preload_stack) + slice;
-    struct preload_stack *stack = (void *)ring_room(place, bytes, ROOM_KEPT_BYTES);
+    struct preload_stack *stack = slice > 0 ? (void *)ring_room(place, bytes, ROOM_KEPT_BYTES)
+                                            : NULL;
     if (!stack) {
         place->stacks_skipped++;
         return 0;
@@ -235,6 +260,7 @@ static uint32_t stack_tell(struct core_self *self, struct preload_thread *place,
     for (uint32_t i = 0; i < slice / 8; i++)
         to[i] = from[i];
     ring_put(place, bytes);
+    place_mark(place);
     return self->stacks;
 }
 
@@ -248,7 +274,7 @@ static uint32_t stack_of(struct core_self *self, struct preload_thread *place,
     return number;
 }
 
-static void wait_put(struct preload_thread *place, const struct preload_wait *wait)
+static void ring_wait(struct preload_thread *place, const struct preload_wait *wait)
 {
     struct preload_wait *to = (void *)ring_room(place, sizeof(*wait), 0);
     if (!to) {
@@ -259,6 +285,107 @@ static void wait_put(struct preload_thread *place, const struct preload_wait *wa
     }
     *to = *wait;
     ring_put(place, sizeof(*wait));
+}
+
+static bool row_is(const struct preload_row *row, const struct preload_wait *wait)
+{
+    return row->object == wait->object && row->stack == wait->stack && row->other == wait->other &&
+           row->kind == wait->record.kind && row->lock == wait->record.lock &&
+           row->flags == wait->record.flags;
+}
+
+static void row_begin(struct preload_row *row)
+{
+    __atomic_store_n(&row->sequence, row->sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void row_end(struct preload_row *row)
+{
+    __atomic_store_n(&row->sequence, row->sequence + 1, __ATOMIC_RELEASE);
+}
+
+/* Compilers are not to make a memset() of it. */
+static void row_make(struct preload_row *row, const struct preload_wait *wait)
+{
+    row->kind = wait->record.kind;
+    row->lock = wait->record.lock;
+    row->flags = wait->record.flags;
+    row->other = wait->other;
+    row->stack = wait->stack;
+    row->object = wait->object;
+    row->count = row->total_ns = row->max_ns = 0;
+    row->first_ns = wait->start_ns;
+    __atomic_store_n(&row->taken, 0, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < PRELOAD_BUCKETS; i++)
+        *(volatile uint32_t *)&row->buckets[i] = 0;
+}
+
+static void row_add(struct preload_row *row, const struct preload_wait *wait)
+{
+    uint64_t ns = wait->end_ns - wait->start_ns;
+    row->count++;
+    row->total_ns += ns;
+    row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+    row->last_ns = wait->end_ns;
+    row->buckets[preload_bucket(ns)]++;
+}
+
+static struct preload_row *row_find(struct preload_thread *place, const struct preload_wait *wait,
+                                    uint64_t tag)
+{
+    for (unsigned i = 0; i < PRELOAD_ROWS; i++)
+        if (UNLIKELY(place->row_tags[i] == tag) && row_is(&place->rows[i], wait))
+            return &place->rows[i];
+    return NULL;
+}
+
+/* One that whyslow has read to its end; NULL: of a few there is none. */
+static struct preload_row *row_free(struct core_self *self, struct preload_thread *place,
+                                    const struct preload_wait *wait, uint64_t tag)
+{
+    enum { TRIES = 4 };
+    for (unsigned i = 0; i < TRIES; i++) {
+        unsigned at = self->row_next++ % PRELOAD_ROWS;
+        struct preload_row *row = &place->rows[at];
+        if (row->count != __atomic_load_n(&row->taken, __ATOMIC_ACQUIRE))
+            continue;
+        row_begin(row);
+        row_make(row, wait);
+        row_end(row);
+        place->row_tags[at] = tag;
+        return row;
+    }
+    return NULL;
+}
+
+static bool rows_wait(struct core_self *self, struct preload_thread *place,
+                      const struct preload_wait *wait)
+{
+    uint64_t tag = (wait->object ^ (uint64_t)wait->stack << 32 ^ (uint64_t)wait->other << 42 ^
+                    wait->record.kind) *
+                       UINT64_C(0x9e3779b97f4a7c15) |
+                   1;
+    struct preload_row *row = row_find(place, wait, tag);
+    if (!row)
+        row = row_free(self, place, wait, tag);
+    if (!row)
+        return false;
+    row_begin(row);
+    row_add(row, wait);
+    row_end(row);
+    __atomic_store_n(&place->added, place->added + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void wait_put(struct core_self *self, struct preload_thread *place,
+                     const struct preload_wait *wait)
+{
+    bool single = wait->record.kind == PRELOAD_WAIT &&
+                  wait->end_ns - wait->start_ns >= PRELOAD_LONG_NS;
+    if (single || !rows_wait(self, place, wait))
+        ring_wait(place, wait);
+    place_mark(place);
 }
 
 /* False: nothing may be recorded now. */
@@ -332,7 +459,7 @@ void core_wait_end(struct core_wait *wait, unsigned flags)
             .other = wait->other,
             .stack = wait->stack,
         };
-        wait_put(place, &record);
+        wait_put(self, place, &record);
         __atomic_store_n(&place->open_start_ns, 0, __ATOMIC_RELAXED);
     }
     leave(self);
@@ -381,7 +508,8 @@ bool core_hold_take(const void *lock, struct core_hold *ret)
     return found;
 }
 
-static void hold_put(struct preload_thread *place, const struct core_hold *hold, uint32_t stack)
+static void hold_put(struct core_self *self, struct preload_thread *place,
+                     const struct core_hold *hold, uint32_t stack)
 {
     struct preload_wait record = {
         .record = {PRELOAD_HOLD, hold->held.kind, hold->held.flags, sizeof(record)},
@@ -390,7 +518,7 @@ static void hold_put(struct preload_thread *place, const struct core_hold *hold,
         .end_ns = hold->end_ns,
         .stack = stack,
     };
-    wait_put(place, &record);
+    wait_put(self, place, &record);
 }
 
 void core_hold_end(const struct core_hold *hold, const struct preload_registers *registers)
@@ -400,7 +528,7 @@ void core_hold_end(const struct core_hold *hold, const struct preload_registers 
         return;
     struct preload_thread *place = place_still(self);
     if (place)
-        hold_put(place, hold, stack_of(self, place, registers, hold->end_ns));
+        hold_put(self, place, hold, stack_of(self, place, registers, hold->end_ns));
     leave(self);
 }
 
@@ -411,7 +539,7 @@ void core_hold_end_at(const struct core_hold *hold, uint32_t stack)
         return;
     struct preload_thread *place = place_still(self);
     if (place)
-        hold_put(place, hold, stack);
+        hold_put(self, place, hold, stack);
     leave(self);
 }
 

@@ -20,13 +20,18 @@
 /* False: hooks only pass on. True only once the functions behind them are known. */
 extern bool core_on;
 
-enum { CORE_HELD_MAX = 16 };
+enum { CORE_HELD_MAX = 16, CORE_RECENT = 8 };
 
 struct core_held { /* a lock whose hold is timed */
     const void *lock;
     uint64_t since_ns;
     uint8_t kind;
     uint8_t flags;
+};
+
+struct core_recent { /* stacks told since whyslow has last read */
+    uint64_t tag, tail;
+    uint32_t told;
 };
 
 struct core_self {
@@ -39,7 +44,9 @@ struct core_self {
     struct preload_thread *place;
     uint32_t stacks; /* told so far, for their numbers */
     uint32_t homeless;
+    uint32_t row_next;
     struct core_held held[CORE_HELD_MAX];
+    struct core_recent recent[CORE_RECENT];
 };
 extern __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
 

@@ -1,8 +1,8 @@
 /* Locks that have an owner: mutexes, locks for readers and writers, spin locks.
  *
- * Each is tried first. That takes it exactly as locking would when it is free; when it is not,
- * or when there is anything to say about it (an owner that locks again, one that died), libc's
- * own function decides, and only a lock that was busy is timed. */
+ * Each is tried first (but see mutex_try()). That takes it exactly as locking would when it is
+ * free; when it is not, or when there is anything to say about it (an owner that locks again, one
+ * that died), libc's own function decides, and only a lock that was busy is timed. */
 #include "hooks.h"
 
 #include <errno.h>
@@ -28,11 +28,22 @@ static uint32_t rwlock_owner(const pthread_rwlock_t *lock)
     return (uint32_t)__atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED);
 }
 
-enum { MUTEX_PRIORITY_INHERIT = 32 }; /* in glibc's __kind */
+enum { MUTEX_ROBUST = 16, MUTEX_PRIORITY_INHERIT = 32 }; /* in glibc's __kind */
+enum { LOCK_TID_MASK = 0x3fffffff };
 
 static unsigned mutex_flags(const pthread_mutex_t *mutex)
 {
     return mutex->__data.__kind & MUTEX_PRIORITY_INHERIT ? PRELOAD_PRIORITY : 0;
+}
+
+/* glibc's trylock leaves a robust mutex locked that nobody made consistent: whoever locks it
+ * then waits for ever instead of being told. So these are only looked at. */
+static inline int mutex_try(pthread_mutex_t *mutex)
+{
+    if (UNLIKELY(mutex->__data.__kind & MUTEX_ROBUST))
+        return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & LOCK_TID_MASK ? EBUSY
+                                                                                        : EAGAIN;
+    return next.pthread_mutex_trylock(mutex);
 }
 
 /* The end of an attempt that had to wait; what it brought goes to the program as it is. */
@@ -71,7 +82,7 @@ static void attempt_end(struct core_wait *wait, int r, unsigned flags)
 EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     PASS(pthread_mutex_lock, mutex);
-    ATTEMPT(next.pthread_mutex_trylock(mutex), next.pthread_mutex_lock(mutex), PRELOAD_MUTEX, mutex,
+    ATTEMPT(mutex_try(mutex), next.pthread_mutex_lock(mutex), PRELOAD_MUTEX, mutex,
             mutex_owner(mutex), mutex_flags(mutex));
 }
 
@@ -89,8 +100,8 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec
     PASS(pthread_mutex_timedlock, mutex, until);
     if (!time_is_valid(until))
         return next.pthread_mutex_timedlock(mutex, until);
-    ATTEMPT(next.pthread_mutex_trylock(mutex), next.pthread_mutex_timedlock(mutex, until),
-            PRELOAD_MUTEX, mutex, mutex_owner(mutex), mutex_flags(mutex) | PRELOAD_LIMITED);
+    ATTEMPT(mutex_try(mutex), next.pthread_mutex_timedlock(mutex, until), PRELOAD_MUTEX, mutex,
+            mutex_owner(mutex), mutex_flags(mutex) | PRELOAD_LIMITED);
 }
 
 EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
@@ -101,8 +112,8 @@ EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
         return hooks_missing();
     if (!time_is_valid(until) || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
         return next.pthread_mutex_clocklock(mutex, clock, until);
-    ATTEMPT(next.pthread_mutex_trylock(mutex), next.pthread_mutex_clocklock(mutex, clock, until),
-            PRELOAD_MUTEX, mutex, mutex_owner(mutex), mutex_flags(mutex) | PRELOAD_LIMITED);
+    ATTEMPT(mutex_try(mutex), next.pthread_mutex_clocklock(mutex, clock, until), PRELOAD_MUTEX,
+            mutex, mutex_owner(mutex), mutex_flags(mutex) | PRELOAD_LIMITED);
 }
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)

@@ -13,8 +13,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define FLUSH_NS (100 * NS_PER_MS)
 #define SWEEP_NS (200 * NS_PER_MS) /* how often places of dead threads are looked for */
+#define SUMS_NS  (5 * NS_PER_MS)   /* how often sums are read at most */
 #define TICK_NS  (20 * NS_PER_MS)
 #define HURRY_NS (2 * NS_PER_MS)
 
@@ -23,19 +23,18 @@ static bool is_gone(const struct lock_place *place)
     return syscall(SYS_tgkill, (int)place->pid, (int)place->tid, 0) < 0 && errno == ESRCH;
 }
 
+/* What is counted there goes on from life to life, and so does what was read of it. */
 static void place_move_in(struct lock_place *place, struct preload_thread *shared)
 {
-    *place = (struct lock_place){
-        .lived = true,
-        .pid = shared->pid,
-        .tid = shared->tid,
-        .serial = shared->serial,
-        .ring = {.shared = shared, .tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED)},
-        .dropped = shared->dropped,
-        .dropped_ns = shared->dropped_ns,
-        .skipped = shared->stacks_skipped,
-        .recognised = shared->recognised,
-    };
+    place->lived = true;
+    place->pid = shared->pid;
+    place->tid = shared->tid;
+    place->serial = shared->serial;
+    place->ring = (struct preload_ring){.shared = shared,
+                                        .tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED)};
+    place->waited = false;
+    place->process = place->thread = 0;
+    place->next_ns = place->sums_ns = 0;
 }
 
 /* The thread's own counts go on for ever: what is new of them is ours. */
@@ -52,22 +51,36 @@ static void place_count(struct collector *c, struct lock_place *place)
     place->recognised = shared->recognised;
 }
 
-static int place_move_out(struct collector *c, struct lock_place *place)
+static void place_move_out(struct collector *c, struct lock_place *place)
 {
     struct preload_thread *shared = place->ring.shared;
-    int r = lock_rows_flush(c, place);
     place_count(c, place);
     lock_stacks_deinit(c, place);
-    free(place->rows);
-    place->rows = NULL;
     place->lived = false;
-    for (size_t i = 0; i < ARRAY_SIZE(shared->known); i++)
+    /* Whoever comes next must not be taken for the last one. */
+    memset(shared->known_tags, 0, sizeof(shared->known_tags));
+    for (size_t i = 0; i < PRELOAD_KNOWN; i++)
         if (shared->known[i].number != 0)
             memset(&shared->known[i], 0, sizeof(shared->known[i]));
+    memset(shared->rows, 0, sizeof(shared->rows));
+    if (place->sums)
+        memset(place->sums, 0, ARRAY_SIZE(shared->rows) * sizeof(*place->sums));
+    place->added = __atomic_load_n(&shared->added, __ATOMIC_ACQUIRE);
     __atomic_store_n(&shared->tail, __atomic_load_n(&shared->head, __ATOMIC_ACQUIRE),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&shared->state, PRELOAD_FREE, __ATOMIC_RELEASE);
-    return r;
+}
+
+static int waited_note(struct collector *c, struct lock_place *place)
+{
+    if (place->waited)
+        return 0;
+    uint64_t *known = map_u64_at(&c->waited, (uint64_t)place->pid << 32 | place->tid, NULL);
+    if (!known)
+        return -ENOMEM;
+    *known = 1;
+    place->waited = true;
+    return 0;
 }
 
 static int record_take(struct collector *c, struct lock_place *place)
@@ -75,14 +88,20 @@ static int record_take(struct collector *c, struct lock_place *place)
     const struct preload_taken *taken = &c->taken;
     if (taken->record.kind == PRELOAD_STACK)
         return lock_stack_take(c, place, taken);
-    if (!place->waited) {
-        uint64_t *known = map_u64_at(&c->waited, (uint64_t)place->pid << 32 | place->tid, NULL);
-        if (!known)
-            return -ENOMEM;
-        *known = 1;
-        place->waited = true;
-    }
-    return lock_row_add(c, place, &taken->wait, false);
+    int r = waited_note(c, place);
+    return r < 0 ? r : lock_wait_take(c, place, &taken->wait, false);
+}
+
+/* What cannot be had of one record is counted; what remains is a failure of the sink. */
+static int outcome(struct collector *c, int r)
+{
+    if (r == -EBADMSG)
+        c->broken++;
+    else if (r == -EINVAL || r == -E2BIG || r == -ESRCH || r == -ENOENT)
+        c->refused++; /* beyond a bound, or of a process that is nobody's */
+    else
+        return r;
+    return 0;
 }
 
 /* Everything of before `until_ns` in one place; the first failure of the sink. */
@@ -92,83 +111,121 @@ static int place_take(struct collector *c, struct lock_place *place, uint64_t un
     if (preload_ring_used(&place->ring) > PRELOAD_RING_BYTES / 4)
         c->hurry = true;
     for (size_t i = 0; i < PRELOAD_RING_BYTES / sizeof(struct preload_record); i++) {
-        int r = preload_ring_next(&place->ring, until_ns, &c->taken);
+        int r = preload_ring_next(&place->ring, until_ns, &c->taken, &place->next_ns);
         if (r == 0)
             break;
         if (r < 0) {
             c->broken++;
             break;
         }
-        r = record_take(c, place);
-        if (r == -EINVAL || r == -E2BIG || r == -ESRCH || r == -ENOENT)
-            c->refused++; /* beyond a bound, or of a process that is nobody's */
-        else if (r < 0 && failed == 0)
+        r = outcome(c, record_take(c, place));
+        if (failed == 0)
             failed = r;
     }
     preload_ring_release(&place->ring);
     return failed;
 }
 
+static int sums_take(struct collector *c, struct lock_place *place)
+{
+    if (place->added == __atomic_load_n(&place->ring.shared->added, __ATOMIC_RELAXED))
+        return 0;
+    int r = waited_note(c, place);
+    return r < 0 ? r : outcome(c, lock_sums_take(c, place));
+}
+
+/* Who lives there now. Its ids are asked for at once: what it tells may be read when the thread
+ * is gone. */
+static int place_look(struct collector *c, size_t index, uint64_t time_ns)
+{
+    struct lock_place *place = &c->places[index];
+    struct preload_thread *shared = preload_place(c->preload, index);
+    if (place->lived)
+        return 0;
+    if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PRELOAD_LIVED)
+        return 0;
+    place_move_in(place, shared);
+    return outcome(c, lock_place_ids(c, place, MIN(time_ns, clock_mono_ns())));
+}
+
+/* What is new in one place. *ret_left: something is, but of later. */
+static int place_read(struct collector *c, size_t index, uint64_t time_ns, bool *ret_left)
+{
+    struct lock_place *place = &c->places[index];
+    int r = place_look(c, index, time_ns);
+    *ret_left = false;
+    if (!place->lived || place->ring.broken)
+        return r;
+    if (r == 0 && time_ns > place->next_ns)
+        r = place_take(c, place, time_ns);
+    /* Sums have no times of their own, but cost the more the more often they are read. */
+    if (r == 0 && time_ns - place->sums_ns >= SUMS_NS) {
+        place->sums_ns = time_ns;
+        r = sums_take(c, place);
+    }
+    *ret_left = place->next_ns != UINT64_MAX ||
+                place->added != __atomic_load_n(&place->ring.shared->added, __ATOMIC_RELAXED);
+    if (place->next_ns == UINT64_MAX)
+        place->next_ns = 0; /* whatever comes next */
+    return r;
+}
+
+/* Places beyond have never been taken: not even a look makes memory of them. */
+static size_t places_used(const struct collector *c)
+{
+    uint32_t serial = __atomic_load_n(&preload_header(c->preload)->serial, __ATOMIC_RELAXED);
+    return serial < PRELOAD_THREADS_MAX ? serial + 1 : PRELOAD_THREADS_MAX;
+}
+
 static int locks_until(void *context, uint64_t time_ns)
 {
     struct collector *c = context;
+    struct preload_header *header = preload_header(c->preload);
+    size_t all = time_ns == UINT64_MAX ? places_used(c) : 0;
     int failed = 0;
-    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
-        struct lock_place *place = &c->places[i];
-        if (!place->lived) {
-            struct preload_thread *shared = preload_place(c->preload, i);
-            if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PRELOAD_LIVED)
-                continue;
-            place_move_in(place, shared);
+    for (size_t i = 0; i < all; i++)
+        c->fresh[i / 64] |= UINT64_C(1) << i % 64;
+    for (size_t word = 0; word < ARRAY_SIZE(c->fresh); word++) {
+        if (__atomic_load_n(&header->fresh[word], __ATOMIC_RELAXED))
+            c->fresh[word] |= __atomic_exchange_n(&header->fresh[word], 0, __ATOMIC_SEQ_CST);
+        for (uint64_t bits = c->fresh[word]; bits; bits &= bits - 1) {
+            unsigned bit = (unsigned)__builtin_ctzll(bits);
+            bool left;
+            int r = place_read(c, word * 64 + bit, time_ns, &left);
+            if (failed == 0)
+                failed = r;
+            if (!left)
+                c->fresh[word] &= ~(UINT64_C(1) << bit);
         }
-        if (preload_ring_used(&place->ring) == 0)
-            continue;
-        int r = place_take(c, place, time_ns);
-        if (failed == 0)
-            failed = r;
     }
     return failed;
 }
 
-/* Whoever lives there has a newer place, too: the old one is of before an exec, or of a thread
- * whose number was given out again. */
-static bool is_older(const struct collector *c, const struct lock_place *place)
+/* A place is old when its thread has a newer one: it is of before an exec, or of a thread whose
+ * number was given out again. */
+static uint64_t *newest_of(struct collector *c, const struct lock_place *place)
 {
-    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
-        const struct lock_place *other = &c->places[i];
-        if (other->lived && other->pid == place->pid && other->tid == place->tid &&
-            other->serial > place->serial)
-            return true;
-    }
-    return false;
+    return map_u64_at(&c->newest, (uint64_t)place->pid << 32 | place->tid, NULL);
 }
 
-static int sweep(struct collector *c)
+static void sweep(struct collector *c)
 {
+    map_u64_clear(&c->newest);
+    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
+        uint64_t *newest = c->places[i].lived ? newest_of(c, &c->places[i]) : NULL;
+        if (newest)
+            *newest = MAX(*newest, c->places[i].serial);
+    }
     for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
         struct lock_place *place = &c->places[i];
-        if (!place->lived || (!is_gone(place) && !is_older(c, place)))
+        const uint64_t *newest = place->lived ? newest_of(c, place) : NULL;
+        if (!newest || (*newest == place->serial && !is_gone(place)))
             continue;
         /* Gone: nobody writes any more. What is still there has its time to come. */
-        if (!place->ring.broken && preload_ring_used(&place->ring) > 0)
-            continue;
-        int r = place_move_out(c, place);
-        if (r < 0)
-            return r;
+        if (place->ring.broken ||
+            (preload_ring_used(&place->ring) == 0 && place->added == place->ring.shared->added))
+            place_move_out(c, place);
     }
-    return 0;
-}
-
-static int flush(struct collector *c)
-{
-    for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++) {
-        if (!c->places[i].lived)
-            continue;
-        int r = lock_rows_flush(c, &c->places[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
 }
 
 static void timer_set(const struct collector *c)
@@ -180,20 +237,16 @@ static void timer_set(const struct collector *c)
 static int locks_drain(struct collector *c, struct why *why)
 {
     uint64_t now_ns = clock_mono_ns();
-    int r = 0;
+    (void)why; /* rings and sums are read by locks_until(), whose failures the cpu collector has */
     if (c->stopped)
         return 0;
-    if (now_ns >= c->flush_ns) {
-        c->flush_ns = now_ns + FLUSH_NS;
-        r = flush(c);
-    }
-    if (r == 0 && now_ns >= c->sweep_ns) {
+    if (now_ns >= c->sweep_ns) {
         c->sweep_ns = now_ns + SWEEP_NS;
-        r = sweep(c);
+        sweep(c);
     }
     timer_set(c);
     c->hurry = false;
-    return r < 0 ? why_errno(why, -r, NULL, "the waits for locks could not be recorded") : 0;
+    return 0;
 }
 
 /* Waits that are not over: of threads that hang, perhaps for ever. */
@@ -212,8 +265,7 @@ static int open_take(struct collector *c, struct lock_place *place, uint64_t now
         is_gone(place))
         return 0;
     c->open++;
-    int r = lock_row_add(c, place, &wait, true);
-    return r == -EINVAL || r == -E2BIG ? 0 : r;
+    return outcome(c, lock_wait_take(c, place, &wait, true));
 }
 
 static int locks_stop(struct collector *c, struct why *why)
@@ -267,12 +319,10 @@ static int counters_put(struct collector *c)
 
 static int locks_finish(struct collector *c, struct why *why)
 {
-    int r = flush(c);
     for (size_t i = 0; i < PRELOAD_THREADS_MAX; i++)
         if (c->places[i].lived)
             place_count(c, &c->places[i]);
-    if (r == 0)
-        r = counters_put(c);
+    int r = counters_put(c);
     return r < 0 ? why_errno(why, -r, NULL, "the waits for locks could not be recorded") : 0;
 }
 
@@ -282,10 +332,11 @@ static void locks_close(struct collector *c)
         return;
     for (size_t i = 0; c->places && i < PRELOAD_THREADS_MAX; i++) {
         lock_stacks_deinit(c, &c->places[i]);
-        free(c->places[i].rows);
+        free(c->places[i].sums);
     }
     free(c->places);
     map_u64_deinit(&c->waited);
+    map_u64_deinit(&c->newest);
     fd_close(&c->timer_fd);
     free(c);
 }

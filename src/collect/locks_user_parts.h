@@ -1,7 +1,7 @@
 /* What the files of the user tier of locks share; nobody else includes this.
  *
  * locks_user.c         the collector's life, places of the shared memory
- * locks_user_rows.c    records to rows of waits and holds
+ * locks_user_rows.c    records and sums to rows of waits and holds
  * locks_user_stacks.c  stacks walked, and taught to the target */
 #pragma once
 
@@ -13,7 +13,6 @@
 #include "collect/stacks.h"
 
 enum {
-    LOCKS_ROWS = 32,                 /* of a thread, added up here before they are told */
     LOCKS_STACKS_MAX = 1 << 16,      /* of one place */
     LOCKS_KEPT_BYTES_MAX = 64 << 20, /* slices of stacks that the target recognises */
 };
@@ -25,16 +24,13 @@ struct lock_stack {
     uint64_t generation;
     /* Of those that were taught: walked again when what is mapped has changed. */
     struct preload_stack *kept;
-    unsigned set, way;
+    unsigned known; /* where it was taught */
 };
 
-struct lock_row {  /* alike waits or holds of one thread, not all told yet */
-    uint16_t kind; /* enum preload_kind; 0: not used */
-    uint8_t lock, flags;
-    uint32_t stack, other;
-    uint64_t object;
-    uint32_t wait; /* the sink's row */
-    struct wait_tally tally;
+struct lock_sum { /* beside a row of the place: as it was read last */
+    struct preload_row row;
+    uint32_t stack; /* the sink's */
+    uint32_t wait;  /* the same; 0: none yet */
 };
 
 struct lock_place {
@@ -45,8 +41,12 @@ struct lock_place {
     bool waited;
     uint32_t process, thread; /* sink ids; 0 until needed */
     VEC(struct lock_stack) stacks;
-    uint8_t ways[PRELOAD_KNOWN_SETS]; /* the next to be given up */
-    struct lock_row *rows;            /* LOCKS_ROWS; NULL until there is one */
+    uint32_t last_number;  /* of stacks */
+    unsigned known_next;   /* of the known stacks, which is given up next */
+    uint64_t next_ns;      /* of the first record that was left in the ring */
+    uint64_t sums_ns;      /* when they were read last */
+    uint64_t added;        /* to its rows, as read so far */
+    struct lock_sum *sums; /* one a row; NULL until there is something in them */
 };
 
 struct collector {
@@ -61,8 +61,10 @@ struct collector {
     struct preload_taken taken;
     struct unwind_trace trace;
     size_t kept_bytes;
-    uint64_t flush_ns, sweep_ns;
-    bool hurry; /* something is to be learnt, or a ring is filling */
+    uint64_t sweep_ns;
+    uint64_t fresh[PRELOAD_THREADS_MAX / 64]; /* places to look at */
+    struct map_u64 newest;                    /* pid << 32 | tid to serial, while sweeping */
+    bool hurry;                               /* something is to be learnt, or a ring is filling */
     char na[256];
 
     uint64_t waits, wait_ns, holds, stacks_walked, complete, recognised, walked_again, skipped;
@@ -76,10 +78,14 @@ MUST_USE int lock_stack_take(struct collector *c, struct lock_place *place,
 /* The sink's stack of a number; 0: not known. */
 MUST_USE int lock_stack_id(struct collector *c, struct lock_place *place, uint32_t number,
                            uint64_t time_ns, uint32_t *ret_stack);
+/* Its record is still in the ring, behind what was read. */
+bool lock_stack_is_coming(const struct lock_place *place, uint32_t number);
 void lock_stacks_deinit(struct collector *c, struct lock_place *place);
 
 /* locks_user_rows.c */
-MUST_USE int lock_row_add(struct collector *c, struct lock_place *place,
-                          const struct preload_wait *wait, bool is_open);
-/* Tells the sink what was added up. */
-MUST_USE int lock_rows_flush(struct collector *c, struct lock_place *place);
+/* The sink's ids of the process and thread: while they are there. */
+MUST_USE int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns);
+MUST_USE int lock_wait_take(struct collector *c, struct lock_place *place,
+                            const struct preload_wait *wait, bool is_open);
+/* What was added up in the place since the last time. */
+MUST_USE int lock_sums_take(struct collector *c, struct lock_place *place);

@@ -1,15 +1,9 @@
-/* Records of waits and holds become rows: added up here, told to the sink now and then. */
-#include "base/clock.h"
+/* What threads tell of waits and holds, one by one or added up, becomes rows. */
 #include "collect/locks_user_parts.h"
 #include "model/wait_book.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-#define LONG_NS NS_PER_MS /* waits from here on are told one by one */
 
 static uint32_t futex_detail(const struct preload_wait *wait)
 {
@@ -25,16 +19,14 @@ static uint32_t futex_detail(const struct preload_wait *wait)
     }
 }
 
-/* The target says who: believed if it is a thread of the same process, now or just before. */
+/* The target says who: believed if there is such a thread in the same process. */
 static bool is_thread(const struct collector *c, const struct lock_place *place, uint32_t tid)
 {
-    if (tid == 0 || tid > INT32_MAX || tid == place->tid)
-        return false;
-    return map_u64_find(&c->waited, (uint64_t)place->pid << 32 | tid) ||
-           syscall(SYS_tgkill, (int)place->pid, (int)tid, 0) == 0 || errno == EPERM;
+    return tid != 0 && tid <= INT32_MAX && tid != place->tid &&
+           stacks_has_thread(c->stacks, (int)place->pid, (int)tid);
 }
 
-static int place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns)
+int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns)
 {
     if (place->thread)
         return 0;
@@ -60,7 +52,7 @@ static int row_make(struct collector *c, struct lock_place *place, const struct 
                  (is_open ? WAIT_OPEN : 0u),
         .detail = wait->record.kind == PRELOAD_HOLD ? 0 : futex_detail(wait),
     };
-    int r = place_ids(c, place, wait->start_ns);
+    int r = lock_place_ids(c, place, wait->start_ns);
     if (r < 0)
         return r;
     info.thread = place->thread;
@@ -72,113 +64,131 @@ static int row_make(struct collector *c, struct lock_place *place, const struct 
     return r < 0 ? r : sink_wait(c->sink, &info, ret_wait);
 }
 
-static int row_flush(struct collector *c, const struct lock_place *place, struct lock_row *row)
+static int row_add(struct collector *c, const struct lock_place *place, uint32_t wait,
+                   uint32_t stack, const struct preload_record *record,
+                   const struct wait_tally *tally)
 {
-    if (row->tally.count == 0)
-        return 0;
-    int r = sink_wait_add(c->sink, row->wait, &row->tally);
-    if (r == 0 && c->series && row->kind == PRELOAD_WAIT && row->lock != PRELOAD_SPIN &&
-        row->tally.total_ns > 0) {
-        struct sample sample = {
-            .series = c->series,
-            .thread = place->thread,
-            .stack = row->stack,
-            .time_ns = row->tally.last_ns,
-            .weight = row->tally.total_ns,
-        };
-        r = sink_sample(c->sink, &sample);
-    }
-    row->tally = (struct wait_tally){0};
-    return r;
-}
-
-int lock_rows_flush(struct collector *c, struct lock_place *place)
-{
-    int failed = 0;
-    for (size_t i = 0; place->rows && i < LOCKS_ROWS; i++) {
-        int r = row_flush(c, place, &place->rows[i]);
-        if (failed == 0)
-            failed = r;
-    }
-    return failed;
-}
-
-static bool row_is(const struct lock_row *row, const struct preload_wait *wait, uint32_t stack)
-{
-    return row->kind == wait->record.kind && row->lock == wait->record.lock &&
-           row->flags == wait->record.flags && row->stack == stack && row->other == wait->other &&
-           row->object == wait->object;
-}
-
-static size_t row_place(const struct preload_wait *wait, uint32_t stack)
-{
-    uint64_t key = wait->object ^ (uint64_t)stack << 20 ^ (uint64_t)wait->other << 40 ^
-                   wait->record.kind;
-    return (size_t)(hash_u64(key) % LOCKS_ROWS);
-}
-
-static int row_find(struct collector *c, struct lock_place *place, const struct preload_wait *wait,
-                    uint32_t stack, struct lock_row **ret)
-{
-    if (!place->rows)
-        place->rows = calloc(LOCKS_ROWS, sizeof(*place->rows));
-    if (!place->rows)
-        return -ENOMEM;
-    struct lock_row *row = &place->rows[row_place(wait, stack)];
-    *ret = row;
-    if (row_is(row, wait, stack))
-        return 0;
-    int r = row_flush(c, place, row);
+    int r = sink_wait_add(c->sink, wait, tally);
     if (r < 0)
         return r;
-    struct lock_row fresh = {
-        .kind = wait->record.kind,
-        .lock = wait->record.lock,
-        .flags = wait->record.flags,
+    if (record->kind == PRELOAD_HOLD) {
+        c->holds += tally->count;
+        return 0;
+    }
+    c->waits += tally->count;
+    c->wait_ns += tally->total_ns;
+    if (!c->series || record->lock == PRELOAD_SPIN || tally->total_ns == 0)
+        return 0;
+    struct sample sample = {
+        .series = c->series,
+        .thread = place->thread,
         .stack = stack,
-        .other = wait->other,
-        .object = wait->object,
+        .time_ns = tally->last_ns,
+        .weight = tally->total_ns,
     };
-    row->kind = 0;
-    r = row_make(c, place, wait, stack, false, &fresh.wait);
-    if (r == 0)
-        *row = fresh;
-    return r;
+    return sink_sample(c->sink, &sample);
 }
 
-int lock_row_add(struct collector *c, struct lock_place *place, const struct preload_wait *wait,
-                 bool is_open)
+int lock_wait_take(struct collector *c, struct lock_place *place, const struct preload_wait *wait,
+                   bool is_open)
 {
     uint64_t ns = wait->end_ns - wait->start_ns;
     uint32_t stack = 0, id = 0;
+    struct wait_tally one = {0};
     int r = lock_stack_id(c, place, wait->stack, wait->end_ns, &stack);
+    if (r == 0)
+        r = row_make(c, place, wait, stack, is_open, &id);
     if (r < 0)
         return r;
-    if (is_open) {
-        struct wait_tally one = {0};
-        wait_tally_one(&one, wait->start_ns, ns);
-        r = row_make(c, place, wait, stack, true, &id);
-        if (r == 0)
-            r = sink_wait_add(c->sink, id, &one);
-    } else {
-        struct lock_row *row;
-        r = row_find(c, place, wait, stack, &row);
-        if (r == 0) {
-            wait_tally_one(&row->tally, wait->start_ns, ns);
-            id = row->wait;
-        }
-    }
-    if (r < 0)
+    wait_tally_one(&one, wait->start_ns, ns);
+    r = row_add(c, place, id, stack, &wait->record, &one);
+    if (r < 0 || wait->record.kind == PRELOAD_HOLD || ns < PRELOAD_LONG_NS)
         return r;
-    if (wait->record.kind == PRELOAD_HOLD) {
-        c->holds++;
-        return 0;
-    }
-    c->waits++;
-    c->wait_ns += ns;
-    if (ns < LONG_NS)
-        return 0;
     struct wait_event event = {
         .wait = id, .start_ns = wait->start_ns, .wake_ns = wait->end_ns, .run_ns = wait->end_ns};
     return sink_wait_event(c->sink, &event);
+}
+
+static bool is_same(const struct preload_row *a, const struct preload_row *b)
+{
+    return a->object == b->object && a->stack == b->stack && a->other == b->other &&
+           a->kind == b->kind && a->lock == b->lock && a->flags == b->flags;
+}
+
+/* What came since the last reading. False: the target has written nonsense. */
+static bool sum_since(const struct preload_row *now, const struct preload_row *before,
+                      struct wait_tally *ret)
+{
+    _Static_assert((int)PRELOAD_BUCKETS == (int)WAIT_BUCKETS, "the same buckets");
+    uint64_t in_buckets = 0;
+    *ret = (struct wait_tally){
+        .count = now->count - before->count,
+        .total_ns = now->total_ns - before->total_ns,
+        .max_ns = now->max_ns,
+        .first_ns = now->first_ns,
+        .last_ns = now->last_ns,
+    };
+    for (size_t i = 0; i < PRELOAD_BUCKETS; i++) {
+        ret->buckets[i] = now->buckets[i] - before->buckets[i];
+        in_buckets += ret->buckets[i];
+    }
+    return in_buckets == ret->count && now->count >= before->count &&
+           now->total_ns >= before->total_ns && now->first_ns <= now->last_ns;
+}
+
+static int sum_take(struct collector *c, struct lock_place *place, struct preload_row *shared,
+                    struct lock_sum *sum)
+{
+    struct preload_row now;
+    struct wait_tally tally;
+    uint32_t stack = 0;
+    if (!preload_row_read(shared, &now))
+        return 0;
+    if (lock_stack_is_coming(place, now.stack))
+        return -EAGAIN;
+    if (!is_same(&now, &sum->row))
+        *sum = (struct lock_sum){0};
+    if (!sum_since(&now, &sum->row, &tally)) {
+        place->ring.broken = true;
+        return -EBADMSG;
+    }
+    __atomic_store_n(&shared->taken, now.count, __ATOMIC_RELEASE);
+    sum->row = now;
+    struct preload_wait like = {
+        .record = {.kind = now.kind, .lock = now.lock, .flags = now.flags},
+        .object = now.object,
+        .start_ns = now.first_ns,
+        .end_ns = now.last_ns,
+        .other = now.other,
+        .stack = now.stack,
+    };
+    int r = lock_stack_id(c, place, now.stack, now.last_ns, &stack);
+    if (r == 0 && (sum->wait == 0 || stack != sum->stack))
+        r = row_make(c, place, &like, stack, false, &sum->wait);
+    if (r < 0)
+        return r;
+    sum->stack = stack;
+    return row_add(c, place, sum->wait, stack, &like.record, &tally);
+}
+
+int lock_sums_take(struct collector *c, struct lock_place *place)
+{
+    struct preload_thread *shared = place->ring.shared;
+    uint64_t added = __atomic_load_n(&shared->added, __ATOMIC_ACQUIRE);
+    int failed = 0;
+    if (added == place->added || place->ring.broken)
+        return 0;
+    if (!place->sums)
+        place->sums = calloc(ARRAY_SIZE(shared->rows), sizeof(*place->sums));
+    if (!place->sums)
+        return -ENOMEM;
+    place->added = added;
+    for (size_t i = 0; i < ARRAY_SIZE(shared->rows) && !place->ring.broken; i++) {
+        int r = sum_take(c, place, &shared->rows[i], &place->sums[i]);
+        if (r == -EAGAIN)
+            place->added = added - 1; /* look again, though nothing is new */
+        else if (failed == 0)
+            failed = r;
+    }
+    return failed;
 }

@@ -67,8 +67,10 @@ static bool known_make(const struct unwind_trace *trace, const struct preload_st
 }
 
 /* The thread reads it at any time: odd means that it must not believe what it finds. */
-static void known_write(struct preload_known *to, const struct preload_known *from)
+static void known_write(struct preload_thread *shared, unsigned index,
+                        const struct preload_known *from)
 {
+    struct preload_known *to = &shared->known[index];
     uint32_t sequence = __atomic_load_n(&to->sequence, __ATOMIC_RELAXED) | 1;
     __atomic_store_n(&to->sequence, sequence, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -79,6 +81,9 @@ static void known_write(struct preload_known *to, const struct preload_known *fr
     memcpy(to->values, from->values, sizeof(to->values));
     memcpy(to->offsets, from->offsets, sizeof(to->offsets));
     __atomic_store_n(&to->sequence, sequence + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&shared->known_tags[index],
+                     from->number ? preload_known_tag(from->at.pc, from->at.sp) : 0,
+                     __ATOMIC_RELEASE);
 }
 
 static void kept_drop(struct collector *c, struct lock_stack *stack)
@@ -105,9 +110,8 @@ static void stack_teach(struct collector *c, struct lock_place *place, struct lo
     memcpy(stack->kept, &taken->stack, sizeof(taken->stack));
     memcpy(stack->kept + 1, taken->slice, taken->stack.slice_bytes);
     c->kept_bytes += bytes;
-    stack->set = preload_known_set(known.at.pc, known.at.sp);
-    stack->way = place->ways[stack->set]++ % PRELOAD_KNOWN_WAYS;
-    known_write(&place->ring.shared->known[stack->set * PRELOAD_KNOWN_WAYS + stack->way], &known);
+    stack->known = place->known_next++ % PRELOAD_KNOWN;
+    known_write(place->ring.shared, stack->known, &known);
 }
 
 static struct lock_stack *stack_find(struct lock_place *place, uint32_t number)
@@ -131,9 +135,9 @@ int lock_stack_take(struct collector *c, struct lock_place *place,
 {
     struct lock_stack stack = {.number = taken->stack.number};
     struct stacks_found found;
-    if (place->stacks.len >= LOCKS_STACKS_MAX ||
-        (place->stacks.len > 0 && place->stacks.data[place->stacks.len - 1].number >= stack.number))
+    if (place->stacks.len >= LOCKS_STACKS_MAX || stack.number <= place->last_number)
         return -EINVAL;
+    place->last_number = stack.number;
     int r = stack_walk(c, place, &taken->stack, taken->slice, taken->stack.time_ns, &found);
     if (r < 0)
         return r;
@@ -162,13 +166,12 @@ static int stack_again(struct collector *c, struct lock_place *place, struct loc
     stack->id = found.stack;
     stack->generation = generation;
     struct preload_known known = {0};
-    struct preload_known *there = &place->ring.shared
-                                       ->known[stack->set * PRELOAD_KNOWN_WAYS + stack->way];
-    if (__atomic_load_n(&there->number, __ATOMIC_RELAXED) != stack->number)
+    struct preload_thread *shared = place->ring.shared;
+    if (__atomic_load_n(&shared->known[stack->known].number, __ATOMIC_RELAXED) != stack->number)
         return 0; /* another has its place */
     if (!known_make(&c->trace, stack->kept, &known))
         known = (struct preload_known){0};
-    known_write(there, &known);
+    known_write(shared, stack->known, &known);
     return 0;
 }
 
@@ -190,10 +193,17 @@ int lock_stack_id(struct collector *c, struct lock_place *place, uint32_t number
     return 0;
 }
 
+bool lock_stack_is_coming(const struct lock_place *place, uint32_t number)
+{
+    return number > place->last_number && preload_ring_used(&place->ring) > 0 &&
+           !place->ring.broken;
+}
+
 void lock_stacks_deinit(struct collector *c, struct lock_place *place)
 {
     for (size_t i = 0; i < place->stacks.len; i++)
         kept_drop(c, &place->stacks.data[i]);
     VEC_FREE(&place->stacks);
-    memset(place->ways, 0, sizeof(place->ways));
+    place->known_next = 0;
+    place->last_number = 0;
 }

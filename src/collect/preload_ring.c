@@ -54,8 +54,10 @@ static bool copy(const uint8_t *from, struct preload_record record, struct prelo
     return true;
 }
 
-int preload_ring_next(struct preload_ring *ring, uint64_t until_ns, struct preload_taken *ret)
+int preload_ring_next(struct preload_ring *ring, uint64_t until_ns, struct preload_taken *ret,
+                      uint64_t *ret_next_ns)
 {
+    *ret_next_ns = UINT64_MAX;
     for (int pads = 0; pads < 2 && !ring->broken; pads++) {
         uint64_t used = preload_ring_used(ring);
         if (used == 0)
@@ -76,10 +78,29 @@ int preload_ring_next(struct preload_ring *ring, uint64_t until_ns, struct prelo
         if (!copy(from, record, ret))
             return broken(ring);
         uint64_t time_ns = record.kind == PRELOAD_STACK ? ret->stack.time_ns : ret->wait.end_ns;
-        if (time_ns >= until_ns)
+        if (time_ns >= until_ns) {
+            *ret_next_ns = time_ns;
             return 0;
+        }
         ring->tail += record.bytes;
         return 1;
     }
     return 0;
+}
+
+bool preload_row_read(const struct preload_row *row, struct preload_row *ret)
+{
+    enum { TRIES = 100 }; /* each takes longer than a write */
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t sequence = __atomic_load_n(&row->sequence, __ATOMIC_ACQUIRE);
+        if (sequence & 1)
+            continue;
+        memcpy(ret, row, sizeof(*ret));
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&row->sequence, __ATOMIC_RELAXED) == sequence)
+            return ret->count != ret->taken &&
+                   (ret->kind == PRELOAD_WAIT || ret->kind == PRELOAD_HOLD) &&
+                   ret->lock < PRELOAD_LOCKS;
+    }
+    return false;
 }

@@ -9,6 +9,10 @@
  * and gives the place free when the thread is gone. Both sides were built together; a library
  * that meets another version leaves the memory alone.
  *
+ * Long waits are told one by one. Short ones and holds are added up in rows, so that their number
+ * does not matter: whyslow reads the sums from time to time and says how far it has read. A row
+ * is given to others only when all of it has been read.
+ *
  * Stacks are recognised, not copied again and again. A stack that is not known goes through the
  * ring once, whyslow walks it (unwind/trace.h) and writes what the walk hung on into `known`:
  * a thread that finds the same pc, sp, registers and slots is at the same stack and tells only
@@ -25,10 +29,11 @@ enum {
     PRELOAD_THREADS_MAX = 1024,
     PRELOAD_RING_BYTES = 64 << 10,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
-    PRELOAD_KNOWN_SETS = 8,         /* of known stacks, by pc and sp */
-    PRELOAD_KNOWN_WAYS = 4,         /* in a set */
+    PRELOAD_KNOWN = 32,             /* stacks of a thread */
     PRELOAD_KNOWN_SLOTS = 150,
     PRELOAD_REGISTERS = 12,
+    PRELOAD_ROWS = 32,       /* of waits that are added up there, by what they have in common */
+    PRELOAD_BUCKETS = 128,   /* of durations, as in model/wait.h */
     PRELOAD_HOLD_EVERY = 64, /* of acquisitions without a wait, how long each so-manieth is held */
 };
 
@@ -58,8 +63,10 @@ struct preload_header {
     uint32_t serial;    /* of the last place taken */
     uint32_t unused;
     uint64_t homeless; /* records of threads that found no place */
+    /* A bit for each place in which something is new; taken away by whyslow before it looks. */
+    uint64_t fresh[PRELOAD_THREADS_MAX / 64] __attribute__((aligned(128)));
 };
-_Static_assert(sizeof(struct preload_header) == 40, "shared with the target");
+_Static_assert(sizeof(struct preload_header) == 256, "shared with the target");
 
 enum preload_state {
     PRELOAD_FREE = 0,
@@ -78,10 +85,13 @@ struct preload_known {
 };
 _Static_assert(sizeof(struct preload_known) == 1928, "shared with the target");
 
-static inline unsigned preload_known_set(uint64_t pc, uint64_t sp)
+/* Where to look closer; never 0. Different stacks may have the same. */
+static inline uint64_t preload_known_tag(uint64_t pc, uint64_t sp)
 {
-    return (unsigned)(((pc ^ sp << 7) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % PRELOAD_KNOWN_SETS;
+    return ((pc ^ sp << 17 ^ sp >> 13) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
+
+#define PRELOAD_LONG_NS 1000000u /* from here on a wait is told by itself */
 
 enum preload_kind {
     PRELOAD_PAD = 0, /* nothing, up to the end of the ring */
@@ -135,6 +145,29 @@ struct preload_wait { /* PRELOAD_WAIT, PRELOAD_HOLD */
 };
 _Static_assert(sizeof(struct preload_wait) == 40, "shared with the target");
 
+struct preload_row {
+    uint32_t sequence; /* odd while the thread writes it */
+    uint16_t kind;     /* PRELOAD_WAIT, PRELOAD_HOLD; 0: never used */
+    uint8_t lock, flags;
+    uint32_t other, stack; /* as in struct preload_wait */
+    uint64_t object;
+    uint64_t count, total_ns, max_ns;
+    uint64_t first_ns, last_ns;
+    uint64_t taken; /* by whyslow: of `count`, how many it has read */
+    uint32_t buckets[PRELOAD_BUCKETS];
+};
+_Static_assert(sizeof(struct preload_row) == 584, "shared with the target");
+
+/* The same as wait_bucket(). */
+static inline unsigned preload_bucket(uint64_t ns)
+{
+    if (ns < 256)
+        return 0;
+    unsigned octave = 63 - (unsigned)__builtin_clzll(ns);
+    unsigned bucket = (octave - 8) * 4 + (unsigned)(ns >> (octave - 2) & 3);
+    return bucket < PRELOAD_BUCKETS ? bucket : PRELOAD_BUCKETS - 1;
+}
+
 struct preload_thread {
     /* Written by the thread. */
     uint32_t state; /* enum preload_state; PRELOAD_FREE again by whyslow */
@@ -143,8 +176,9 @@ struct preload_thread {
     uint64_t head;           /* bytes written since ever */
     uint64_t dropped;        /* records for which there was no room */
     uint64_t dropped_ns;     /* waits among them */
-    uint64_t stacks_skipped; /* for the same reason */
+    uint64_t stacks_skipped; /* for the same reason, or told just before and not read yet */
     uint64_t recognised;
+    uint64_t added;         /* to rows, since ever */
     uint64_t open_start_ns; /* the wait it is in; 0: none */
     uint64_t open_object;
     uint32_t open_lock; /* enum preload_lock */
@@ -153,11 +187,14 @@ struct preload_thread {
     uint32_t unused;
     /* Written by whyslow. */
     uint64_t tail __attribute__((aligned(128)));
-    struct preload_known known[PRELOAD_KNOWN_SETS * PRELOAD_KNOWN_WAYS]
-        __attribute__((aligned(4096)));
+    uint64_t known_tags[PRELOAD_KNOWN]; /* preload_known_tag() of each; 0: none */
+    /* Written by the thread. */
+    uint64_t row_tags[PRELOAD_ROWS] __attribute__((aligned(128)));
+    struct preload_row rows[PRELOAD_ROWS];
+    struct preload_known known[PRELOAD_KNOWN] __attribute__((aligned(4096)));
     uint8_t ring[PRELOAD_RING_BYTES] __attribute__((aligned(4096)));
 } __attribute__((aligned(4096)));
-_Static_assert(sizeof(struct preload_thread) == 4096 + 65536 + PRELOAD_RING_BYTES,
+_Static_assert(sizeof(struct preload_thread) == 5 * 4096 + 65536 + PRELOAD_RING_BYTES,
                "shared with the target");
 
 enum {

@@ -129,6 +129,7 @@ static void robust(int protocol)
     say("robust lock after that", pthread_mutex_lock(&mutex));
     say("robust unlock without consistent", pthread_mutex_unlock(&mutex));
     say("robust lock of what is lost", pthread_mutex_lock(&mutex));
+    say("robust lock of what is lost by another", in_thread(lock_and_leave, &mutex));
     say("robust trylock of what is lost", pthread_mutex_trylock(&mutex));
 }
 
@@ -535,6 +536,7 @@ static void descriptors(void)
 
 int main(void)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0);
     if (errno != 0)
         say("errno at the beginning of main", errno);
     descriptors();
