@@ -126,13 +126,21 @@ int bpf_unit_open(const struct bpf_blob *blob, const char *cache_dir, struct bpf
     return 0;
 }
 
+void bpf_unit_detach(struct bpf_unit *unit)
+{
+    libbpf_print_fn_t old = words_begin();
+    for (size_t i = 0; i < unit->link_count; i++)
+        bpf_link__destroy(unit->links[i]);
+    unit->link_count = 0;
+    libbpf_set_print(old);
+}
+
 void bpf_unit_close(struct bpf_unit *unit)
 {
     if (!unit)
         return;
+    bpf_unit_detach(unit);
     libbpf_print_fn_t old = words_begin();
-    for (size_t i = 0; i < unit->link_count; i++)
-        bpf_link__destroy(unit->links[i]);
     bpf_object__close(unit->object);
     libbpf_set_print(old);
     free(unit->log);
@@ -161,6 +169,17 @@ int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t entries, 
     int r = found ? bpf_map__set_max_entries(found, entries) : -ENOENT;
     return r < 0 ? why_set(why, WHY_FAILED, -r, NULL,
                            "the BPF program '%s' has no map '%s' to size", unit->name, map)
+                 : 0;
+}
+
+int bpf_unit_map_share(struct bpf_unit *unit, const char *map, int fd, struct why *why)
+{
+    struct bpf_map *found = bpf_object__find_map_by_name(unit->object, map);
+    libbpf_print_fn_t old = words_begin();
+    int r = found ? bpf_map__reuse_fd(found, fd) : -ENOENT;
+    libbpf_set_print(old);
+    return r < 0 ? why_set(why, WHY_FAILED, -r, NULL,
+                           "the BPF program '%s' cannot share a map as '%s'", unit->name, map)
                  : 0;
 }
 

@@ -103,7 +103,7 @@ static int missing_load(struct stacks *st, size_t count)
     return loaded;
 }
 
-static int walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
+int stacks_walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
                 struct unwind_result *ret)
 {
     struct stack_process *p = &st->processes.data[process];
@@ -224,7 +224,7 @@ static int user_part(struct stacks *st, uint32_t process, const struct stacks_sa
     if (sample->user_count > 0 && p->space)
         r = chain_frames(st, process, sample, &result);
     else if (sample->registers && p->space)
-        r = walk(st, process, sample, &result);
+        r = stacks_walk(st, process, sample, &result);
     else if (!sample->registers && sample->kernel_count > 0)
         return 0; /* a thread of the kernel: there is no user part */
     if (r < 0)
@@ -338,4 +338,15 @@ uint64_t stacks_generation(const struct stacks *st, int pid)
     const struct unwind_space *space = process == STACKS_NONE ? NULL
                                                               : st->processes.data[process].space;
     return space ? space->generation : 0;
+}
+
+uint64_t stacks_code_at(const struct stacks *st, int pid, uint64_t address)
+{
+    uint32_t process = process_find(st, pid), tag;
+    uint64_t vaddr;
+    const struct unwind_space *space = process == STACKS_NONE ? NULL
+                                                              : st->processes.data[process].space;
+    if (!space || !unwind_space_find(space, address, &tag, &vaddr))
+        return 0;
+    return hash_u64(vaddr ^ hash_u64(tag)) | 1;
 }

@@ -96,11 +96,25 @@ struct stacks_found {
 MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sample,
                            struct stacks_found *ret);
 
+/* A sample of which only pc and sp are known may end in a frame that hangs on the frame pointer:
+ * looks for it on the stack, with the help of the code around return addresses. -ENOENT: it is
+ * not needed, or there is no telling. */
+struct stacks_memory {
+    void *context;
+    size_t (*read)(void *context, int pid, uint64_t address, void *to, size_t len);
+};
+MUST_USE int stacks_frame_pointer(struct stacks *stacks, const struct stacks_sample *sample,
+                                  const struct stacks_memory *memory, uint64_t *ret);
+
 /* A stack with kernel frames (innermost first) on top of one that is known. */
 MUST_USE int stacks_on_top(struct stacks *stacks, uint32_t stack, const uint64_t *kernel,
                            size_t count, uint32_t *ret_stack);
 /* Changes with every change of what is mapped in a process; 0: it is not known. */
 uint64_t stacks_generation(const struct stacks *stacks, int pid);
+
+/* What stands at an address of a process: an image and a place in it, as one number; 0: nothing
+ * that is known to be code. */
+uint64_t stacks_code_at(const struct stacks *stacks, int pid, uint64_t address);
 
 /* Names all frames seen, embeds source and code of the hottest, hands notes on images that
  * could not be read to the sink (document "images"). */
