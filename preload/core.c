@@ -102,6 +102,7 @@ static struct preload_thread *place_take(uint32_t tid)
         place->tid = tid;
         place->serial = serial;
         place->open_start_ns = 0;
+        place->since_ns = now_ns();
         __atomic_store_n(&place->state, PRELOAD_LIVED, __ATOMIC_RELEASE);
         return place;
     }

@@ -3,11 +3,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/jsonw.h"
 #include "collect/locks_user_parts.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -32,7 +34,6 @@ static void place_move_in(struct lock_place *place, struct preload_thread *share
     place->serial = shared->serial;
     place->ring = (struct preload_ring){.shared = shared,
                                         .tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED)};
-    place->waited = false;
     place->process = place->thread = 0;
     place->next_ns = place->sums_ns = 0;
 }
@@ -71,25 +72,12 @@ static void place_move_out(struct collector *c, struct lock_place *place)
     __atomic_store_n(&shared->state, PRELOAD_FREE, __ATOMIC_RELEASE);
 }
 
-static int waited_note(struct collector *c, struct lock_place *place)
-{
-    if (place->waited)
-        return 0;
-    uint64_t *known = map_u64_at(&c->waited, (uint64_t)place->pid << 32 | place->tid, NULL);
-    if (!known)
-        return -ENOMEM;
-    *known = 1;
-    place->waited = true;
-    return 0;
-}
-
 static int record_take(struct collector *c, struct lock_place *place)
 {
     const struct preload_taken *taken = &c->taken;
     if (taken->record.kind == PRELOAD_STACK)
         return lock_stack_take(c, place, taken);
-    int r = waited_note(c, place);
-    return r < 0 ? r : lock_wait_take(c, place, &taken->wait, false);
+    return lock_wait_take(c, place, &taken->wait, false);
 }
 
 /* What cannot be had of one record is counted; what remains is a failure of the sink. */
@@ -130,33 +118,43 @@ static int sums_take(struct collector *c, struct lock_place *place)
 {
     if (place->added == __atomic_load_n(&place->ring.shared->added, __ATOMIC_RELAXED))
         return 0;
-    int r = waited_note(c, place);
-    return r < 0 ? r : outcome(c, lock_sums_take(c, place));
+    return outcome(c, lock_sums_take(c, place));
 }
 
-/* Who lives there now. Its ids are asked for at once: what it tells may be read when the thread
- * is gone. */
-static int place_look(struct collector *c, size_t index, uint64_t time_ns)
+/* Who lives there now: 1 when somebody does. Its ids are asked for at once, since what it tells
+ * may be read when the thread is gone; but not too early, when its process is still to come. */
+static int place_look(struct collector *c, size_t index, uint64_t time_ns, bool *ret_later)
 {
     struct lock_place *place = &c->places[index];
     struct preload_thread *shared = preload_place(c->preload, index);
     if (place->lived)
-        return 0;
+        return 1;
     if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PRELOAD_LIVED)
         return 0;
+    uint64_t since_ns = shared->since_ns;
+    if (since_ns >= time_ns) {
+        *ret_later = true;
+        return 0;
+    }
     place_move_in(place, shared);
-    return outcome(c, lock_place_ids(c, place, MIN(time_ns, clock_mono_ns())));
+    uint64_t *home = map_u64_at(&c->homes, (uint64_t)place->pid << 32 | place->tid, NULL);
+    if (!home)
+        return -ENOMEM;
+    *home = 1;
+    int r = outcome(c, lock_place_ids(c, place, since_ns));
+    return r < 0 ? r : 1;
 }
 
 /* What is new in one place. *ret_left: something is, but of later. */
 static int place_read(struct collector *c, size_t index, uint64_t time_ns, bool *ret_left)
 {
     struct lock_place *place = &c->places[index];
-    int r = place_look(c, index, time_ns);
     *ret_left = false;
-    if (!place->lived || place->ring.broken)
+    int r = place_look(c, index, time_ns, ret_left);
+    if (r <= 0 || place->ring.broken)
         return r;
-    if (r == 0 && time_ns > place->next_ns)
+    r = 0;
+    if (time_ns > place->next_ns)
         r = place_take(c, place, time_ns);
     /* Sums have no times of their own, but cost the more the more often they are read. */
     if (r == 0 && time_ns - place->sums_ns >= SUMS_NS) {
@@ -295,6 +293,9 @@ static int counters_put(struct collector *c)
         enum unit unit;
         uint64_t value;
     } counters[] = {
+        {"waits.seen", UNIT_COUNT, c->waits}, /* counters add up: others see waits, too */
+        {"waits.complete", UNIT_COUNT, c->complete},
+        {"waits.truncated", UNIT_COUNT, c->stacks_walked - c->complete},
         {"locks.processes", UNIT_COUNT, preload_header(c->preload)->processes},
         {"locks.waits", UNIT_COUNT, c->waits},
         {"locks.wait_ns", UNIT_NS, c->wait_ns},
@@ -305,11 +306,11 @@ static int counters_put(struct collector *c)
         {"locks.stacks_recognised", UNIT_COUNT, c->recognised},
         {"locks.stacks_walked_again", UNIT_COUNT, c->walked_again},
         {"locks.stacks_skipped", UNIT_COUNT, c->skipped},
-        {"loss.locks_ring_full", UNIT_COUNT, c->dropped},
-        {"loss.locks_ring_full_ns", UNIT_NS, c->dropped_ns},
-        {"loss.locks_no_place", UNIT_COUNT, c->homeless},
-        {"loss.locks_refused", UNIT_COUNT, c->refused},
-        {"loss.locks_malformed", UNIT_COUNT, c->broken},
+        {"loss.wait_locks_ring_full", UNIT_COUNT, c->dropped},
+        {"locks.lost_ns", UNIT_NS, c->dropped_ns},
+        {"loss.wait_locks_no_place", UNIT_COUNT, c->homeless},
+        {"loss.wait_locks_refused", UNIT_COUNT, c->refused},
+        {"loss.wait_locks_malformed", UNIT_COUNT, c->broken},
     };
     int r = 0;
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
@@ -323,6 +324,10 @@ static int locks_finish(struct collector *c, struct why *why)
         if (c->places[i].lived)
             place_count(c, &c->places[i]);
     int r = counters_put(c);
+    if (r == 0)
+        r = lock_names_put(c->names, c->stacks, c->sink);
+    if (r == 0)
+        r = locks_user_document(c->sink, locks_user_na(c));
     return r < 0 ? why_errno(why, -r, NULL, "the waits for locks could not be recorded") : 0;
 }
 
@@ -335,10 +340,31 @@ static void locks_close(struct collector *c)
         free(c->places[i].sums);
     }
     free(c->places);
-    map_u64_deinit(&c->waited);
+    lock_names_close(c->names);
+    map_u64_deinit(&c->homes);
     map_u64_deinit(&c->newest);
     fd_close(&c->timer_fd);
     free(c);
+}
+
+int locks_user_document(struct sink *sink, const char *na)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    struct jsonw json;
+    jsonw_init(&json, out, 0);
+    jsonw_object_begin(&json);
+    jsonw_key(&json, "library");
+    jsonw_text(&json, na ? str_from(na) : STR("loaded"));
+    jsonw_key(&json, "holds_sampled_every");
+    jsonw_u64(&json, na ? 0 : PRELOAD_HOLD_EVERY);
+    jsonw_object_end(&json);
+    int r = fclose(out) == 0 ? sink_document(sink, "locks", (struct str){text, len}) : -ENOMEM;
+    free(text);
+    return r;
 }
 
 int locks_user_start(struct preload *preload, const struct collector_target *target,
@@ -355,9 +381,9 @@ int locks_user_start(struct preload *preload, const struct collector_target *tar
     c->stacks = cpu_stacks(target->cpu);
     c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     c->places = calloc(PRELOAD_THREADS_MAX, sizeof(*c->places));
-    if (c->timer_fd < 0 || !c->places) {
-        int r = c->places ? why_errno(why, errno, "raise 'ulimit -n'", "cannot make a timer")
-                          : why_nomem(why);
+    if (c->timer_fd < 0 || !c->places || lock_names_open(&c->names) < 0) {
+        int r = c->timer_fd < 0 ? why_errno(why, errno, "raise 'ulimit -n'", "cannot make a timer")
+                                : why_nomem(why);
         locks_close(c);
         return r;
     }
@@ -385,7 +411,17 @@ void locks_user_series(struct collector *c, uint32_t series)
 bool locks_user_covered(void *collector, int pid, int tid)
 {
     const struct collector *c = collector;
-    return map_u64_find(&c->waited, (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid) != NULL;
+    if (map_u64_find(&c->homes, (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid))
+        return true;
+    /* Or one that has told nothing of before now, but is in its first wait. */
+    size_t used = places_used(c);
+    for (size_t i = 0; i < used; i++) {
+        const struct preload_thread *shared = preload_place(c->preload, i);
+        if (!c->places[i].lived && shared->state == PRELOAD_LIVED && shared->pid == (uint32_t)pid &&
+            shared->tid == (uint32_t)tid)
+            return true;
+    }
+    return false;
 }
 
 const char *locks_user_na(const struct collector *c)

@@ -23,7 +23,9 @@ size_t locks_user_poll_fds(const struct collector *collector, struct pollfd *fds
 /* Waits go into this series, too: ns by thread and stack. */
 void locks_user_series(struct collector *collector, uint32_t series);
 /* The library tells what this thread waits for in pthread calls: for whoever sees the same waits
- * as futexes. False for threads that have had no such wait: a futex is then another's. */
+ * as futexes. False for threads that the library knows nothing of: a futex is then another's. */
 bool locks_user_covered(void *collector, int pid, int tid);
+/* Document "locks": whether the library was there; `na` says why not, NULL: it was. */
+MUST_USE int locks_user_document(struct sink *sink, const char *na);
 /* After stop: why the library told nothing; NULL: it did, or was there. */
 const char *locks_user_na(const struct collector *collector);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "collect/cpu.h"
+#include "collect/lock_names.h"
 #include "collect/locks_user.h"
 #include "collect/preload_ring.h"
 #include "collect/stacks.h"
@@ -38,8 +39,7 @@ struct lock_place {
     uint32_t pid, tid, serial;
     struct preload_ring ring;
     uint64_t dropped, dropped_ns, skipped, recognised; /* as counted so far */
-    bool waited;
-    uint32_t process, thread; /* sink ids; 0 until needed */
+    uint32_t process, thread;                          /* sink ids; 0 until needed */
     VEC(struct lock_stack) stacks;
     uint32_t last_number;  /* of stacks */
     unsigned known_next;   /* of the known stacks, which is given up next */
@@ -53,11 +53,12 @@ struct collector {
     struct preload *preload;
     struct sink *sink;
     struct stacks *stacks;
+    struct lock_names *names;
     int timer_fd;
     uint32_t series;
     bool stopped;
     struct lock_place *places; /* PRELOAD_THREADS_MAX */
-    struct map_u64 waited;     /* pid << 32 | tid of threads that told a wait */
+    struct map_u64 homes;      /* pid << 32 | tid of threads that have, or had, a place */
     struct preload_taken taken;
     struct unwind_trace trace;
     size_t kept_bytes;

@@ -58,6 +58,8 @@ static int row_make(struct collector *c, struct lock_place *place, const struct 
     info.thread = place->thread;
     object.process = place->process;
     r = sink_object(c->sink, &object, &info.object);
+    if (r == 0)
+        r = lock_names_see(c->names, c->stacks, (int)place->pid, wait->object, info.object);
     if (r == 0 && !(wait->record.flags & PRELOAD_EXPIRED) && is_thread(c, place, wait->other))
         r = stacks_thread(c->stacks, wait->start_ns, (int)place->pid, (int)wait->other,
                           &info.waker_thread);

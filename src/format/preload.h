@@ -173,6 +173,7 @@ struct preload_thread {
     uint32_t state; /* enum preload_state; PRELOAD_FREE again by whyslow */
     uint32_t pid, tid;
     uint32_t serial;
+    uint64_t since_ns;       /* when it was taken */
     uint64_t head;           /* bytes written since ever */
     uint64_t dropped;        /* records for which there was no room */
     uint64_t dropped_ns;     /* waits among them */
