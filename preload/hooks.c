@@ -8,6 +8,7 @@
 #pragma weak dlvsym
 
 struct next next;
+uint32_t hooks_tid_offset;
 
 /* Conditions changed their layout once: unversioned lookups must not find the old ones. */
 static void *next_find(const char *name)
@@ -24,8 +25,18 @@ static void *next_find(const char *name)
     return found ? found : dlsym(RTLD_NEXT, name);
 }
 
+/* glibc tells debuggers: bits, number of elements, offset. */
+static void tid_find(void)
+{
+    enum { OFFSET_MAX = 4096 };
+    const uint32_t *field = dlsym(RTLD_DEFAULT, "_thread_db_pthread_tid");
+    if (field && field[0] == 32 && field[1] == 1 && field[2] < OFFSET_MAX)
+        hooks_tid_offset = field[2];
+}
+
 bool hooks_resolve(void)
 {
+    tid_find();
 #define NEXT_FIND(name, arguments)                                                                 \
     if (!next.name) {                                                                              \
         union {                                                                                    \

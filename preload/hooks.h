@@ -51,6 +51,9 @@ struct next {
 };
 extern struct next next;
 
+/* Where glibc keeps the id of a thread in what a pthread_t points to; 0: not known. */
+extern uint32_t hooks_tid_offset;
+
 /* What a hook does while the library is off, or not yet on: a constructor of another library
  * may lock before ours has run. */
 #define PASS(name, ...)                                                                            \

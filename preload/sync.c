@@ -176,6 +176,16 @@ EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
     return r;
 }
 
+/* Only while it may be joined: then it is there. */
+static uint32_t thread_id(pthread_t thread)
+{
+    uint32_t tid = 0;
+    if (hooks_tid_offset != 0)
+        tid = __atomic_load_n((const uint32_t *)((const char *)thread + hooks_tid_offset),
+                              __ATOMIC_RELAXED);
+    return tid;
+}
+
 #define JOIN(thread, result, call, flags)                                                          \
     do {                                                                                           \
         int r_ = next.pthread_tryjoin_np((thread), (result));                                      \
@@ -184,7 +194,7 @@ EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
         if (r_ != EBUSY)                                                                           \
             return (call);                                                                         \
         struct core_wait wait_;                                                                    \
-        CORE_WAIT_BEGIN(&wait_, PRELOAD_JOIN, (const void *)(thread), 0);                          \
+        CORE_WAIT_BEGIN(&wait_, PRELOAD_JOIN, (const void *)(thread), thread_id(thread));          \
         r_ = (call);                                                                               \
         if (r_ == 0)                                                                               \
             core_wait_end(&wait_, (flags));                                                        \

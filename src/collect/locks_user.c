@@ -77,6 +77,8 @@ static int record_take(struct collector *c, struct lock_place *place)
     const struct preload_taken *taken = &c->taken;
     if (taken->record.kind == PRELOAD_STACK)
         return lock_stack_take(c, place, taken);
+    if (taken->record.kind == PRELOAD_MEET)
+        return lock_thread_meet(c, place, taken->wait.other, taken->wait.end_ns);
     return lock_wait_take(c, place, &taken->wait, false);
 }
 
@@ -342,6 +344,7 @@ static void locks_close(struct collector *c)
     free(c->places);
     lock_names_close(c->names);
     map_u64_deinit(&c->homes);
+    map_u64_deinit(&c->threads);
     map_u64_deinit(&c->newest);
     fd_close(&c->timer_fd);
     free(c);

@@ -58,6 +58,7 @@ struct collector {
     uint32_t series;
     bool stopped;
     struct lock_place *places; /* PRELOAD_THREADS_MAX */
+    struct map_u64 threads;    /* pid << 32 | tid to the sink's id, also of some that have ended */
     struct map_u64 homes;      /* pid << 32 | tid of threads that have, or had, a place */
     struct preload_taken taken;
     struct unwind_trace trace;
@@ -88,5 +89,8 @@ void lock_stacks_deinit(struct collector *c, struct lock_place *place);
 MUST_USE int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns);
 MUST_USE int lock_wait_take(struct collector *c, struct lock_place *place,
                             const struct preload_wait *wait, bool is_open);
+/* A thread of the same process that may be named after its end. */
+MUST_USE int lock_thread_meet(struct collector *c, const struct lock_place *place, uint32_t tid,
+                              uint64_t time_ns);
 /* What was added up in the place since the last time. */
 MUST_USE int lock_sums_take(struct collector *c, struct lock_place *place);

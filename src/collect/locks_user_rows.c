@@ -19,11 +19,38 @@ static uint32_t futex_detail(const struct preload_wait *wait)
     }
 }
 
-/* The target says who: believed if there is such a thread in the same process. */
-static bool is_thread(const struct collector *c, const struct lock_place *place, uint32_t tid)
+static uint64_t thread_key(const struct lock_place *place, uint32_t tid)
 {
-    return tid != 0 && tid <= INT32_MAX && tid != place->tid &&
-           stacks_has_thread(c->stacks, (int)place->pid, (int)tid);
+    return (uint64_t)place->pid << 32 | tid;
+}
+
+int lock_thread_meet(struct collector *c, const struct lock_place *place, uint32_t tid,
+                     uint64_t time_ns)
+{
+    uint32_t thread;
+    if (tid > INT32_MAX || !stacks_has_thread(c->stacks, (int)place->pid, (int)tid))
+        return 0;
+    int r = stacks_thread(c->stacks, time_ns, (int)place->pid, (int)tid, &thread);
+    if (r < 0)
+        return r;
+    uint64_t *known = map_u64_at(&c->threads, thread_key(place, tid), NULL);
+    if (!known)
+        return -ENOMEM;
+    *known = thread;
+    return 0;
+}
+
+/* The target says who: believed if there is such a thread in the same process, or was. */
+static int thread_named(struct collector *c, const struct lock_place *place, uint32_t tid,
+                        uint64_t time_ns, uint32_t *ret_thread)
+{
+    if (tid == 0 || tid == place->tid)
+        return 0;
+    int r = lock_thread_meet(c, place, tid, time_ns);
+    const uint64_t *known = map_u64_find(&c->threads, thread_key(place, tid));
+    if (r == 0 && known)
+        *ret_thread = (uint32_t)*known;
+    return r;
 }
 
 int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns)
@@ -60,9 +87,8 @@ static int row_make(struct collector *c, struct lock_place *place, const struct 
     r = sink_object(c->sink, &object, &info.object);
     if (r == 0)
         r = lock_names_see(c->names, c->stacks, (int)place->pid, wait->object, info.object);
-    if (r == 0 && !(wait->record.flags & PRELOAD_EXPIRED) && is_thread(c, place, wait->other))
-        r = stacks_thread(c->stacks, wait->start_ns, (int)place->pid, (int)wait->other,
-                          &info.waker_thread);
+    if (r == 0 && !(wait->record.flags & PRELOAD_EXPIRED))
+        r = thread_named(c, place, wait->other, wait->start_ns, &info.waker_thread);
     return r < 0 ? r : sink_wait(c->sink, &info, ret_wait);
 }
 
