@@ -285,6 +285,35 @@ def case_attach_blocked():
     between("asleep", thread["timer"], 1900, 2500)
 
 
+def case_at_once():
+    """`whyslow waits -- CMD`: the answer alone on stdout, the target's status, no file left."""
+    who = lab.nobody() if tier == "nobody" else []
+    os.mkdir("empty")
+    os.chmod("empty", 0o777)
+    done = lab.run(*who, lab.whyslow, "waits", "--json", "--idle", "--limit", "100000", "--tier",
+                   "kernel" if tier == "kernel" else "user", "--", "sh", "-c", f"{calls} sleep 300; exit 6",
+                   status=6, cwd="empty")
+    answer = wait_tools.Answer(wait_tools.json.loads(done.stdout))
+    check_schema(schema, answer.json)
+    truth = wait_tools.Truth("\n".join(line for line in done.stderr.splitlines() if line.startswith('{"')))
+    check(answer, truth, "sleeps_here", "timer")
+    assert not os.listdir("empty"), "a recording that nobody asked for"
+    done = lab.run(*who, lab.whyslow, "waits", "-o", str(lab.folder / "kept.whyslow"), "--", calls, "sleep", 200)
+    assert "timer" in done.stdout and "sleeps_here" in done.stdout
+    assert lab.waits(str(lab.folder / "kept.whyslow")).with_function("sleeps_here")
+
+
+def case_both():
+    """CPU and waits in one recording, on one clock: each says its own part."""
+    answer, truth, stderr = look(threads, "lock-busy", 400, options=["--cpu", "-F", "999"])
+    check(answer, truth, "waits_for_lock", "lock")
+    holder = next(iter(truth.tids("holds_the_lock")))
+    done = lab.run(lab.whyslow, "query", "--json", "1.whyslow",
+                   "SELECT sum(weight) AS ns FROM total WHERE series = (SELECT id FROM series WHERE name = 'cpu') "
+                   f"AND thread IN (SELECT id FROM thread WHERE tid = {holder})")
+    between("sampled CPU ms of the holder", wait_tools.json.loads(done.stdout)["rows"][0]["ns"] / 1e6, 320, 480)
+
+
 def case_system():
     answer, _ = attach("-a", command=[threads, "convoy", 4, 100000], seconds=2)
     assert answer.with_function("takes_the_lock"), "the convoy is not seen"
