@@ -90,7 +90,7 @@ def case_postgresql():
         print(stderr)
         assert recorder.returncode == 0
         rows = [line.split("|") for line in (server.folder / "watched").read_text().splitlines() if "|" in line]
-    done = lab.run(lab.whyslow, "waits", "--json", "--idle", "--limit", "100000", "s.whyslow")
+    done = lab.run(lab.whyslow, "waits", "--json", "--idle", "--limit", "0", "s.whyslow")
     answer = Answer(json.loads(done.stdout))
     answer.show()
     check_complete(answer)

@@ -73,12 +73,15 @@ class Answer:
 
     def __init__(self, waits):
         self.json = waits
-        self.rows = waits["waits"]
+        self.rows = waits["waits"] + waits.get("idle_waits", [])
         self.threads = {}
         for thread in waits["threads"]:  # before and after an exec it is one thread
-            first = self.threads.setdefault(thread["tid"], {**thread, "classes_ms": dict.fromkeys(CLASSES, 0)})
+            first = self.threads.setdefault(thread["tid"], {**thread, "classes_ms": dict.fromkeys(CLASSES, 0),
+                                                            "life_ms": 0, "unaccounted_ms": 0})
             for kind in CLASSES:
                 first["classes_ms"][kind] += thread["classes_ms"][kind] or 0
+            for part in ("life_ms", "unaccounted_ms"):
+                first[part] += thread[part] or 0
 
     def with_function(self, function):
         return [row for row in self.rows if function in functions(row["stack"])]
@@ -145,13 +148,13 @@ class Lab:
         return path, Truth(done.stdout), done.stderr
 
     def waits(self, path):
-        done = self.run(self.whyslow, "waits", "--json", "--idle", "--limit", "100000", path)
+        done = self.run(self.whyslow, "waits", "--json", "--idle", "--limit", "0", path)
         answer = Answer(json.loads(done.stdout))
         answer.show()
         return answer
 
     def locks(self, path):
-        done = self.run(self.whyslow, "locks", "--json", "--limit", "100000", path)
+        done = self.run(self.whyslow, "locks", "--json", "--limit", "0", path)
         answer = json.loads(done.stdout)
         for row in answer["locks"][:20]:
             print("  ", {k: v for k, v in row.items() if k not in ("holders", "waiters")})
@@ -202,6 +205,8 @@ def check_lives(answer, truth, within=0.02):
         thread = answer.threads.get(tid)
         assert thread, f"thread {tid} is missing"
         parts = sum(thread["classes_ms"][name] or 0 for name in CLASSES)
+        between(f"thread {tid}, part of its life that nobody knows of", thread["unaccounted_ms"] / max(thread["life_ms"], 1),
+                0, within)
         # It was begun before it could look at a clock, and ended after: by others' time, too.
         low = life["life_ms"] * (1 - within) - 1
         high = life["life_ms"] * (1 + within) + 30 + thread["classes_ms"]["runq"]
