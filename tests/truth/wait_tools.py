@@ -191,6 +191,8 @@ def check_complete(answer, share=0.99):
     for row in answer.rows:
         names = [name.split("@")[0] for name in functions(row["stack"])]
         all_of_them += row["count"]
+        ours = [n for n in names if n.startswith(("bpf_prog_", "bpf_trace_run", "__traceiter_"))]
+        assert not ours, f"our own programs are on the target's stack: {ours}"
         if ROOTS & set(names[-4:]):
             whole += row["count"]
         else:
