@@ -21,10 +21,14 @@ typedef __u32 __wsum;
 enum {
     BPF_MAP_TYPE_HASH = 1,
     BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+    BPF_MAP_TYPE_STACK_TRACE = 7,
+    BPF_MAP_TYPE_LRU_HASH = 9,
     BPF_MAP_TYPE_RINGBUF = 27,
     BPF_RB_NO_WAKEUP = 1,
     BPF_RB_FORCE_WAKEUP = 2,
     BPF_RB_AVAIL_DATA = 0,
+    BPF_ANY = 0,
+    BPF_NOEXIST = 1,
     PERF_SAMPLE_TIME = 1 << 2,
 };
 
@@ -51,12 +55,22 @@ struct pid {
     struct upid numbers[1];
 };
 
+struct rw_semaphore {
+    long count;
+};
+
 struct mm_struct {
     unsigned long start_stack;
+    struct rw_semaphore mmap_lock; /* Linux 5.8 */
 };
+
+struct files_struct;
 
 struct task_struct {
     int pid;
+    int tgid;
+    struct files_struct *files;
+    struct task_struct *group_leader;
     struct mm_struct *mm;
     struct pid *thread_pid;
 };
@@ -65,8 +79,10 @@ struct pt_regs {
     unsigned long sp;
 #if defined(TARGET_x86_64)
     unsigned long ip;
+    unsigned long orig_ax;
 #elif defined(TARGET_aarch64)
     unsigned long pc;
+    __s32 syscallno;
 #else
 #error "which register is the program counter here?"
 #endif

@@ -12,6 +12,7 @@
     ROW(scale)                                                                                     \
     ROW(history)                                                                                   \
     ROW(record)                                                                                    \
+    ROW(waits)                                                                                     \
     ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \

@@ -140,7 +140,7 @@ static int add_location(void *context, const struct location_info *row)
 static int add_total(void *context, const struct recorded_total *row)
 {
     struct loader *loader = context;
-    if (row->series != loader->series->id)
+    if (!loader->series || row->series != loader->series->id)
         return 0;
     return PUSH(loader, totals, {row->thread, row->stack, row->count, row->weight});
 }
@@ -270,7 +270,7 @@ static int sum_up(struct loader *loader)
                            "'%s': damaged totals: series '%s' adds up to more than any machine has",
                            recording_path(loader->recording), profile->series);
     }
-    if (profile->count > 0 && profile->weight > 0)
+    if ((profile->count > 0 && profile->weight > 0) || loader->opts->names_only)
         return 0;
     const struct profile_opts *opts = loader->opts;
     if (opts->filter || opts->focus || opts->from_ns || opts->to_ns)
@@ -293,6 +293,7 @@ static int load(struct loader *loader)
     if (r == 0)
         r = profile_group_threads(loader);
     bool range = loader->opts->from_ns || loader->opts->to_ns;
+    assert(loader->series || (!range && !loader->opts->samples));
     if (r == 0 && !range)
         r = recording_each_total(loader->recording, add_total, loader, loader->why);
     if (r == 0 && (range || loader->opts->samples))
@@ -312,6 +313,8 @@ static int choose_series(struct loader *loader)
 {
     const char *name = loader->opts->series ? loader->opts->series : "cpu";
     const struct recorded_series *series = recording_series_find(loader->recording, name);
+    if (!series && loader->opts->names_only)
+        return 0;
     if (!series)
         return why_set(loader->why, WHY_USAGE, ENOENT,
                        "list them: whyslow query REC \"SELECT name, about FROM series\"",
@@ -331,16 +334,18 @@ int profile_load(struct arena *arena, struct recording *recording, const struct 
     struct loader loader = {
         .arena = arena, .recording = recording, .opts = opts, .profile = &profile, .why = why};
     int r = choose_series(&loader);
-    if (r == 0) {
-        assert(loader.series);
+    profile.series = arena_dup(arena, opts->series ? opts->series : "cpu");
+    profile.about = "";
+    profile.fingerprint_json = STR("");
+    if (r == 0 && loader.series) {
         profile.series = arena_dup(arena, loader.series->info.name);
         profile.unit = loader.series->info.unit;
         profile.about = arena_dup(arena, loader.series->info.about);
         profile.start_ns = loader.series->start_ns;
         profile.end_ns = loader.series->end_ns;
-        profile.fingerprint_json = STR("");
-        r = load(&loader);
     }
+    if (r == 0)
+        r = load(&loader);
     VEC_FREE(&loader.texts);
     VEC_FREE(&loader.processes);
     VEC_FREE(&loader.threads);

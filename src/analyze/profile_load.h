@@ -15,9 +15,11 @@ struct profile_opts {
     uint64_t samples_max;    /* more of them are refused; 0: PROFILE_SAMPLES_MAX */
     uint64_t from_ns, to_ns; /* since the first sample; 0 and 0: all */
     const char *filter;      /* only samples of a thread, process or image whose name contains it */
+    bool names_only;         /* a series that is missing or without a sample is fine */
     const char *focus;       /* only samples with a function that contains it, cut to begin there */
 };
 
-/* A recording without that series, or without a sample in it, is an error with the reason. */
+/* A recording without that series, or without a sample in it, is an error with the reason,
+ * unless `names_only` says that it is not about samples. */
 MUST_USE int profile_load(struct arena *arena, struct recording *recording,
                           const struct profile_opts *opts, struct profile *ret, struct why *why);

@@ -13,6 +13,7 @@ struct axis_opts {
     bool all;
     const char *cgroup;
     const char *tier;
+    bool dashes; /* "--" was given: what follows is a command, whatever it looks like */
 };
 
 #define AXIS_OPTIONS(type, member)                                                                 \
@@ -38,6 +39,7 @@ struct axis_opts {
          "PATH",   "every process of a cgroup; the path below /sys/fs/cgroup",                     \
          NULL,     NULL,                                                                           \
          false},                                                                                   \
+        {"", 0, OPT_FLAG, offsetof(type, member.dashes), NULL, "", NULL, NULL, true},              \
     {                                                                                              \
         "tier", 0, OPT_CHOICE, offsetof(type, member.tier), "TIER",                                \
             "by the kernel (needs root, or CAP_BPF and CAP_PERFMON) or from user space", "auto",   \
@@ -46,11 +48,13 @@ struct axis_opts {
 
 /* `run` says which collectors are wanted; scope, target and output are filled in here. One
  * operand that is a recording is opened, anything else is run; after "--" it is always run.
- * With `machine_output` the target's stdout goes to stderr, so that ours is the answer alone. */
+ * With `machine_output` the target's stdout goes to stderr, so that ours is the answer alone.
+ * ret_result->path is empty if nothing was run. Until axis_close() Ctrl-C is only noted, so that
+ * no file is left behind. */
 MUST_USE int axis_recording(const struct cmd_call *call, const struct axis_opts *opts,
                             struct record_run_opts *run, bool machine_output,
                             struct recording **ret, struct record_run_result *ret_result,
                             struct why *why);
-/* Closes it, and removes the file if nobody asked for it. */
+/* Closes it, and removes the file if nobody asked for it. Only after axis_recording() succeeded. */
 void axis_close(const struct axis_opts *opts, struct recording *recording,
                 const struct record_run_result *result);

@@ -48,10 +48,10 @@ struct record {
     size_t fd_count;
     struct progress progress;
     void (*old_xfsz)(int);
-    uint64_t start_ns;
-    bool collecting; /* false: stopped or failed, the target runs on */
-    int failed;      /* the first failure of ours; it must not end the target */
-    struct why why;  /* its words */
+    uint64_t start_ns, end_ns; /* of collecting; no end: it goes on */
+    bool collecting;           /* false: stopped or failed, the target runs on */
+    int failed;                /* the first failure of ours; it must not end the target */
+    struct why why;            /* its words */
     struct spawn_result spawned;
 };
 
@@ -91,7 +91,7 @@ static int target_start(struct record *record, struct why *why)
         .argv = record->opts->argv,
         .path = record->opts->program,
         .input = SPAWN_INHERIT,
-        .output = SPAWN_INHERIT,
+        .output = record->opts->output_to_stderr ? SPAWN_STDERR : SPAWN_INHERIT,
         .error = SPAWN_INHERIT,
         .foreground = true,
         .hold = true,
@@ -134,7 +134,9 @@ static int parts_start(struct record *record, int pid, struct why *why)
 
 static int collector_start(struct record *record, struct why *why)
 {
+    const struct offcpu_opts *offcpu = &record->opts->offcpu;
     struct cpu_opts cpu = record->opts->cpu;
+    cpu.switches |= (offcpu->waits || offcpu->locks) && offcpu_plan(offcpu) != TIER_KERNEL;
     if (record->spawn)
         cpu.pid = spawn_pid(record->spawn);
     int r = cpu_start(&cpu, recording_writer_sink(record->writer), &record->cpu, why);
@@ -188,6 +190,7 @@ static void collect_stop(struct record *record)
     if (!record->collecting)
         return;
     record->collecting = false;
+    record->end_ns = clock_mono_ns();
     /* The others first: what they have seen until now is taken with the last announcements. */
     int r = 0;
     for (size_t i = 0; i < record->part_count && r == 0; i++)
@@ -272,6 +275,26 @@ static int rusage_put(struct record *record)
     return sink_counter(sink, "cpu.rusage_ns", UNIT_NS, cpu_ns);
 }
 
+/* What is recorded, and when: at the start, so that it is there after a kill, and once more when
+ * the end is known. */
+static int target_put(struct record *record)
+{
+    static const char *const scopes[] = {
+        [TARGET_SPAWNED] = "command",
+        [TARGET_ATTACHED] = "process",
+        [TARGET_SYSTEM] = "system",
+        [TARGET_CGROUP] = "cgroup",
+    };
+    char json[160], end[48] = "";
+    const struct cpu_opts *cpu = &record->opts->cpu;
+    int pid = record->spawn ? spawn_pid(record->spawn) : cpu->pid;
+    if (record->end_ns > 0)
+        snprintf(end, sizeof(end), ", \"end_ns\": %llu", (unsigned long long)record->end_ns);
+    snprintf(json, sizeof(json), "{\"scope\": \"%s\", \"pid\": %d, \"start_ns\": %llu%s}",
+             scopes[cpu->scope], pid, (unsigned long long)record->start_ns, end);
+    return sink_document(recording_writer_sink(record->writer), "target", str_from(json));
+}
+
 static int finish(struct record *record, struct why *why)
 {
     collect_stop(record);
@@ -285,6 +308,8 @@ static int finish(struct record *record, struct why *why)
         return record->failed;
     }
     int r = rusage_put(record);
+    if (r == 0)
+        r = target_put(record);
     if (r < 0)
         return why_errno(why, -r, NULL, "cannot write to the recording");
     for (size_t i = 0; i < record->part_count && r == 0; i++)
@@ -319,9 +344,14 @@ static int record_steps(struct record *record, struct why *why)
         r = target_start(record, why);
     if (r == 0)
         r = collector_start(record, why);
+    record->start_ns = clock_mono_ns();
+    if (r == 0) {
+        r = target_put(record);
+        if (r < 0)
+            return why_errno(why, -r, NULL, "cannot write to the recording");
+    }
     if (r == 0 && record->spawn)
         r = spawn_release(record->spawn, why);
-    record->start_ns = clock_mono_ns();
     if (r == 0)
         r = pump(record, why);
     if (r == 0)

@@ -15,6 +15,7 @@ struct record_run_opts {
     const char *output;   /* NULL: the first free of recording.whyslow, recording-2.whyslow, … */
     uint64_t duration_ns; /* 0: to the end */
     FILE *progress;
+    bool output_to_stderr; /* the target's stdout: ours is for the answer alone */
 };
 
 struct record_run_result {

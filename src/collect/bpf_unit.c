@@ -164,6 +164,17 @@ int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t entries, 
                  : 0;
 }
 
+int bpf_unit_map_share(struct bpf_unit *unit, const char *map, int fd, struct why *why)
+{
+    struct bpf_map *found = bpf_object__find_map_by_name(unit->object, map);
+    libbpf_print_fn_t old = words_begin();
+    int r = found ? bpf_map__reuse_fd(found, fd) : -ENOENT;
+    libbpf_set_print(old);
+    return r < 0 ? why_set(why, WHY_FAILED, -r, NULL,
+                           "the BPF program '%s' cannot share a map as '%s'", unit->name, map)
+                 : 0;
+}
+
 int bpf_unit_load(struct bpf_unit *unit, struct why *why)
 {
     unit->log = calloc(1, LOG_BYTES);

@@ -3,6 +3,7 @@
  *     bpf_unit_open()       parsed; nothing is in the kernel yet
  *     bpf_unit_config()     sets its constants (`const volatile … config`)
  *     bpf_unit_map_size()   how large its maps become
+ *     bpf_unit_map_share()  takes a map of another unit in the place of its own
  *     bpf_unit_load()       maps and programs into the kernel
  *     bpf_unit_attach()     programs that name what they hang on (tp_btf, raw_tp); others
  *                           (perf_event) are attached by whoever has their fd
@@ -32,11 +33,13 @@ MUST_USE int bpf_unit_open(const struct bpf_blob *blob, const char *cache_dir,
                            struct bpf_unit **ret, struct why *why);
 void bpf_unit_close(struct bpf_unit *unit); /* NULL is fine */
 
-/* Both before loading. Another size than the program's, or no such map, is a fault of ours. */
+/* All before loading. Another size than the program's, or no such map, is a fault of ours. */
 MUST_USE int bpf_unit_config(struct bpf_unit *unit, const void *config, size_t bytes,
                              struct why *why);
 MUST_USE int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t entries,
                                struct why *why);
+/* `fd` stays the caller's. */
+MUST_USE int bpf_unit_map_share(struct bpf_unit *unit, const char *map, int fd, struct why *why);
 MUST_USE int bpf_unit_load(struct bpf_unit *unit, struct why *why);
 MUST_USE int bpf_unit_attach(struct bpf_unit *unit, struct why *why);
 

@@ -360,6 +360,11 @@ struct stacks *cpu_stacks(struct collector *c)
     return c->stacks;
 }
 
+bool cpu_has_switches(const struct collector *c)
+{
+    return c->opts.switches;
+}
+
 size_t cpu_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)
 {
     size_t count = MIN(max, c->cpu_count);

@@ -33,6 +33,8 @@ struct cpu_opts {
 MUST_USE int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
                        struct why *why);
 
+enum cpu_task { CPU_TASK_FORK, CPU_TASK_EXEC, CPU_TASK_EXIT };
+
 /* Other collectors share the process tree, the mappings and the names of this one, and learn of
  * what happens in the order of time: a stack can only be walked while the mappings are those of
  * its moment. */
@@ -43,10 +45,14 @@ struct cpu_follower {
     int (*until)(void *context, uint64_t time_ns);
     /* A thread left the CPU or came to it; NULL unless asked for with `switches`. */
     int (*on_switch)(void *context, uint64_t time_ns, int pid, int tid, bool out, bool preempted);
+    /* A thread or process is about to begin, become another program or end: told before stacks
+     * learns of it, after `until`. NULL: not wanted. */
+    int (*on_task)(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid);
 };
 enum { CPU_FOLLOWERS_MAX = 4 };
 void cpu_follow(struct collector *collector, const struct cpu_follower *follower);
 struct stacks *cpu_stacks(struct collector *collector);
+bool cpu_has_switches(const struct collector *collector);
 
 /* The rings' fds; at most `max`. */
 size_t cpu_poll_fds(const struct collector *collector, struct pollfd *fds, size_t max);

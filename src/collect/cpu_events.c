@@ -26,6 +26,7 @@
 enum {
     RING_BYTES_MAX = 16 << 20,
     RING_BYTES_MIN_ASKED = 512 << 10,
+    RING_BYTES_SWITCHES = 2 << 20, /* 50,000 switches: some 100 ms of a CPU that does little else */
     RINGS_BYTES_MAX = 256 << 20, /* of all CPUs together */
     RING_MS_MIN = 100,           /* a ring should take the samples of so long */
     RING_SLOTS_MIN = 16,
@@ -87,7 +88,9 @@ static size_t fds_allowed(void)
 static size_t ring_bytes(const struct collector *c)
 {
     if (c->plan.stacks != PERF_STACKS_SLICE || c->opts.no_samples)
-        return RING_BYTES_MIN_ASKED;
+        return c->opts.switches && 2 * RING_BYTES_SWITCHES * c->cpu_count <= RINGS_BYTES_MAX
+                   ? RING_BYTES_SWITCHES
+                   : RING_BYTES_MIN_ASKED;
     uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 8;
     if (c->plan.system)
         need *= 2; /* many programs come at once at the start, and their rows must be read */

@@ -265,11 +265,43 @@ static bool is_announcement(const struct perf_event_header *header)
            header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_EXIT;
 }
 
+static int tasks_tell(struct collector *c, uint64_t time_ns, enum cpu_task task, uint32_t pid,
+                      uint32_t tid)
+{
+    for (size_t i = 0; i < c->follower_count; i++) {
+        const struct cpu_follower *follower = &c->followers[i];
+        int r = follower->on_task
+                    ? follower->on_task(follower->context, time_ns, task, (int)pid, (int)tid)
+                    : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int task_tell(struct collector *c, const struct perf_event_header *header, uint64_t time_ns)
+{
+    if (header->type == PERF_RECORD_COMM) {
+        const struct comm_record *comm = (const void *)header;
+        if (!(header->misc & PERF_RECORD_MISC_COMM_EXEC) ||
+            header->size < sizeof(*comm) + PERF_TRAILER_BYTES)
+            return 0;
+        return tasks_tell(c, time_ns, CPU_TASK_EXEC, comm->pid, comm->tid);
+    }
+    const struct task_record *task = (const void *)header;
+    if (header->type == PERF_RECORD_MMAP2 || header->size < sizeof(*task) + PERF_TRAILER_BYTES)
+        return 0;
+    return tasks_tell(c, time_ns, header->type == PERF_RECORD_FORK ? CPU_TASK_FORK : CPU_TASK_EXIT,
+                      task->pid, task->tid);
+}
+
 static int record_take(struct collector *c, const struct perf_event_header *header,
                        uint64_t time_ns)
 {
     if (c->follower_count > 0 && is_announcement(header)) {
         int r = followers_tell(c, time_ns);
+        if (r == 0)
+            r = task_tell(c, header, time_ns);
         if (r < 0)
             return r;
     }

@@ -25,6 +25,9 @@ struct offcpu_opts {
     enum tier tier; /* TIER_NONE: the best; else this one or an error */
 };
 
+/* The tier that offcpu_start() will try first: the user tier wants cpu_opts.switches. */
+enum tier offcpu_plan(const struct offcpu_opts *opts);
+
 /* A spawned target must be held still. Without `opts->tier` a tier that cannot be had gives way
  * to the next, and the recording says why. */
 MUST_USE int offcpu_start(const struct offcpu_opts *opts, const struct collector_target *target,

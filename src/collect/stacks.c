@@ -103,7 +103,7 @@ static int missing_load(struct stacks *st, size_t count)
     return loaded;
 }
 
-static int walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
+int stacks_walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
                 struct unwind_result *ret)
 {
     struct stack_process *p = &st->processes.data[process];
@@ -224,7 +224,7 @@ static int user_part(struct stacks *st, uint32_t process, const struct stacks_sa
     if (sample->user_count > 0 && p->space)
         r = chain_frames(st, process, sample, &result);
     else if (sample->registers && p->space)
-        r = walk(st, process, sample, &result);
+        r = stacks_walk(st, process, sample, &result);
     else if (!sample->registers && sample->kernel_count > 0)
         return 0; /* a thread of the kernel: there is no user part */
     if (r < 0)

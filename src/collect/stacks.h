@@ -65,6 +65,9 @@ MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
 /* Threads that were announced or read and have not ended; how many were stored. */
 size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
+/* The sink's id of a process; made if need be. */
+MUST_USE int stacks_process(struct stacks *stacks, uint64_t time_ns, int pid,
+                            uint32_t *ret_process);
 /* The sink's id of a thread; made if need be. */
 MUST_USE int stacks_thread(struct stacks *stacks, uint64_t time_ns, int pid, int tid,
                            uint32_t *ret_thread);
@@ -90,6 +93,16 @@ struct stacks_found {
 };
 MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sample,
                            struct stacks_found *ret);
+
+/* A sample of which only pc and sp are known may end in a frame that hangs on the frame pointer:
+ * looks for it on the stack, with the help of the code around return addresses. -ENOENT: it is
+ * not needed, or there is no telling. */
+struct stacks_memory {
+    void *context;
+    size_t (*read)(void *context, int pid, uint64_t address, void *to, size_t len);
+};
+MUST_USE int stacks_frame_pointer(struct stacks *stacks, const struct stacks_sample *sample,
+                                  const struct stacks_memory *memory, uint64_t *ret);
 
 /* A stack with kernel frames (innermost first) on top of one that is known. */
 MUST_USE int stacks_on_top(struct stacks *stacks, uint32_t stack, const uint64_t *kernel,

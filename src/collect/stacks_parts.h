@@ -5,6 +5,7 @@
  * stacks_mapping.c  what stands where in a process, and since when
  * stacks_image.c    images: identified, opened, rows loaded at the first sample
  * stacks_finish.c   names for the frames seen
+ * stacks_pointer.c  a frame pointer that was not sampled
  *
  * Everything is reached by index; index and id are different things: ids are the sink's. */
 #pragma once
@@ -122,6 +123,11 @@ struct stacks {
     VEC(uint32_t) hits; /* samples whose innermost frame it is, by frame id */
     uint64_t refused;   /* announcements and mappings beyond our bounds */
 };
+
+/* stacks.c */
+/* Frames to st->frames; images that it comes across are loaded. */
+MUST_USE int stacks_walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
+                         struct unwind_result *ret);
 
 /* stacks_process.c */
 uint32_t process_find(const struct stacks *st, int pid);

@@ -416,6 +416,18 @@ size_t stacks_live_tids(const struct stacks *st, int *tids, size_t max)
     return count;
 }
 
+int stacks_process(struct stacks *st, uint64_t time_ns, int pid, uint32_t *ret_process)
+{
+    uint32_t process = 0;
+    int r = process_need(st, time_ns, pid, &process);
+    if (r == 0)
+        r = process_tell(st, process);
+    if (r < 0)
+        return r;
+    *ret_process = st->processes.data[process].id;
+    return 0;
+}
+
 int stacks_thread(struct stacks *st, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread)
 {
     uint32_t process = 0, thread = 0;

@@ -263,7 +263,8 @@ MUST_USE static inline int sink_wait_add(struct sink *sink, uint32_t wait,
 {
     return sink->ops->wait_add(sink, wait, tally);
 }
-/* One wait with its times; its row's tally has it already. */
+/* One wait with its times; its row's tally has it already. A wake_ns that does not lie between
+ * the two others is taken as run_ns: nobody was seen to end the wait. */
 MUST_USE static inline int sink_wait_event(struct sink *sink, const struct wait_event *event)
 {
     return sink->ops->wait_event(sink, event);

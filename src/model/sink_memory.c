@@ -342,10 +342,11 @@ static int memory_wait_event(struct sink *sink, const struct wait_event *event)
     struct sink_memory *memory = of(sink);
     if (memory->error)
         return memory->error;
-    if (event->wait == 0 || event->wait > memory->book.waits.len)
+    struct wait_event kept = *event;
+    if (event->wait == 0 || event->wait > memory->book.waits.len || !wait_event_settle(&kept))
         return -EINVAL;
     uint32_t id;
-    return ADD(memory, wait_events, *event, &id);
+    return ADD(memory, wait_events, kept, &id);
 }
 
 const struct sink_ops sink_memory_ops = {

@@ -19,12 +19,15 @@ enum object_kind {
     OBJECT_CHAR_DEVICE = 4, /* terminals too */
     OBJECT_PIPE = 5,
     OBJECT_SOCKET = 6,
-    OBJECT_EVENT = 7,        /* eventfd */
-    OBJECT_TIMER = 8,        /* timerfd */
-    OBJECT_POLL_SET = 9,     /* epoll */
-    OBJECT_FUTEX = 10,       /* key: the address in user space */
-    OBJECT_KERNEL_LOCK = 11, /* key: its address; name: a symbol, or the function that takes it */
-    OBJECT_PROCESS = 12,     /* a child that is waited for; key: its pid, 0: any */
+    OBJECT_EVENT = 7,    /* eventfd */
+    OBJECT_TIMER = 8,    /* timerfd */
+    OBJECT_POLL_SET = 9, /* epoll */
+    OBJECT_FUTEX = 10,   /* key: the address in user space */
+    /* Key: its address; name: its kind and a symbol, or the function that takes it. Rows of waits
+     * for one say how long it took to get the lock, on the CPU or off it. What was off it is part
+     * of another row: no sum of times has these rows. */
+    OBJECT_KERNEL_LOCK = 11,
+    OBJECT_PROCESS = 12, /* a child that is waited for; key: its pid, 0: any */
     OBJECT_OTHER = 13,
 };
 
@@ -71,6 +74,16 @@ enum wait_futex {
     WAIT_FUTEX_PI = 4,
 };
 
+/* wait_info.detail of a row whose object is a kernel lock; bits. */
+enum wait_kernel_lock {
+    WAIT_LOCK_SPIN = 1 << 0, /* all of it on the CPU, trying; else it slept at least in part */
+    WAIT_LOCK_READ = 1 << 1,
+    WAIT_LOCK_WRITE = 1 << 2,
+    WAIT_LOCK_RT = 1 << 3,
+    WAIT_LOCK_PERCPU = 1 << 4,
+    WAIT_LOCK_MUTEX = 1 << 5,
+};
+
 enum { WAIT_SYSCALL_NONE = -1, WAIT_SYSCALL_UNKNOWN = -2 };
 
 struct wait_info {
@@ -82,7 +95,7 @@ struct wait_info {
     uint32_t object; /* 0: none or not known */
     int32_t syscall; /* its number on this machine, or WAIT_SYSCALL_… */
     uint32_t flags;  /* enum wait_flag */
-    uint32_t detail; /* enum wait_futex of a futex; else 0 */
+    uint32_t detail; /* enum wait_futex of a futex, wait_kernel_lock of a kernel lock; else 0 */
 };
 
 /* Durations from 256 ns to 18 minutes, four buckets an octave; what lies outside goes to the

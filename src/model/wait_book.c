@@ -139,6 +139,15 @@ int wait_book_add(struct wait_book *book, uint32_t wait, const struct wait_tally
     return 0;
 }
 
+bool wait_event_settle(struct wait_event *event)
+{
+    if (event->run_ns < event->start_ns || event->run_ns > INT64_MAX)
+        return false;
+    if (event->wake_ns < event->start_ns || event->wake_ns > event->run_ns)
+        event->wake_ns = event->run_ns;
+    return true;
+}
+
 void wait_book_deinit(struct wait_book *book)
 {
     intern_deinit(&book->object_keys);

@@ -39,4 +39,7 @@ MUST_USE int wait_book_add(struct wait_book *book, uint32_t wait, const struct w
 void wait_tally_add(struct wait_tally *to, const struct wait_tally *tally);
 /* One wait of its own. */
 void wait_tally_one(struct wait_tally *to, uint64_t start_ns, uint64_t ns);
+/* False for an event that ends before it begins, or after 2^63 ns. Whoever was not seen to be
+ * woken meanwhile counts as woken when it ran. */
+MUST_USE bool wait_event_settle(struct wait_event *event);
 void wait_book_deinit(struct wait_book *book);

@@ -45,6 +45,8 @@ static void draw_table(struct jsonw *json, const struct table *table)
     for (const struct table_row *row = table ? table->first : NULL; row; row = row->next) {
         jsonw_object_begin(json);
         for (size_t i = 0; i < table->column_count; i++) {
+            if (table->columns[i].show == SHOW_PEOPLE || table->columns[i].show == SHOW_TERMINAL)
+                continue;
             jsonw_key(json, table->columns[i].key);
             draw(json, &row->cells[i]);
         }

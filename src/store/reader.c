@@ -91,7 +91,8 @@ static int counts_load(struct recording *recording, struct why *why)
         [RECORDING_THREAD] = "thread",     [RECORDING_IMAGE] = "image",
         [RECORDING_MAPPING] = "mapping",   [RECORDING_FRAME] = "frame",
         [RECORDING_FUNCTION] = "function", [RECORDING_STACK] = "stack",
-        [RECORDING_SERIES] = "series",
+        [RECORDING_SERIES] = "series",     [RECORDING_OBJECT] = "object",
+        [RECORDING_WAIT] = "wait",
     };
     for (size_t i = 0; i < RECORDING_TABLES; i++) {
         char sql[80];

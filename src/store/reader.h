@@ -40,6 +40,8 @@ enum recording_table {
     RECORDING_FUNCTION,
     RECORDING_STACK,
     RECORDING_SERIES,
+    RECORDING_OBJECT,
+    RECORDING_WAIT,
     RECORDING_TABLES,
 };
 uint32_t recording_count(const struct recording *recording, enum recording_table table);
@@ -125,6 +127,15 @@ struct recorded_total {
     uint64_t count;
     uint64_t weight; /* the sum; of a SERIES_LEVEL series the highest level */
 };
+struct recorded_object {
+    uint32_t id;
+    struct object_info info;
+};
+struct recorded_wait {
+    uint32_t id;
+    struct wait_info info;
+    struct wait_tally tally;
+};
 struct recorded_source_line {
     uint32_t file;
     uint32_t line;
@@ -159,6 +170,10 @@ RECORDING_EACH(frame, struct recorded_frame);
 RECORDING_EACH(function, struct recorded_function);
 RECORDING_EACH(location, struct location_info);
 RECORDING_EACH(total, struct recorded_total);
+RECORDING_EACH(object, struct recorded_object);
+RECORDING_EACH(wait, struct recorded_wait);
+/* In the order they were told; start_ns <= wake_ns <= run_ns. */
+RECORDING_EACH(wait_event, struct wait_event);
 RECORDING_EACH(source_line, struct recorded_source_line);
 RECORDING_EACH(instruction, struct recorded_instruction);
 RECORDING_EACH(counter, struct recorded_counter);

@@ -2,6 +2,7 @@
 #include "store/db.h"
 #include "store/reader_parts.h"
 #include "store/schema.h"
+#include "store/wait_buckets.h"
 
 #include <errno.h>
 
@@ -119,6 +120,27 @@ static struct str rows_text(struct rows *rows, int column)
                                     "table '%s': it has more text than the file has room for",
                                     rows->table);
     return found;
+}
+
+static int32_t rows_i32(struct rows *rows, int column)
+{
+    int64_t number = (int64_t)rows_bits(rows, column);
+    if (number < INT32_MIN || number > INT32_MAX) {
+        rows_damage(rows, column);
+        return 0;
+    }
+    return (int32_t)number;
+}
+
+static void rows_buckets(struct rows *rows, int column, struct wait_tally *tally)
+{
+    const unsigned char *bytes = sqlite3_column_blob(rows->stmt, column);
+    size_t size = (size_t)sqlite3_column_bytes(rows->stmt, column);
+    if (!bytes && size > 0 && rows->error == 0)
+        rows->error = why_nomem(rows->why);
+    if (sqlite3_column_type(rows->stmt, column) != SQLITE_BLOB || (!bytes && size > 0) ||
+        !wait_buckets_decode(bytes, size, tally->buckets))
+        rows_damage(rows, column);
 }
 
 static int rows_kind(struct rows *rows, int column, int (*find)(const char *name))
@@ -256,6 +278,56 @@ EACH(total, struct recorded_total,
     row->stack = rows_id(rows, 2, RECORDING_STACK, true);
     row->count = rows_number(rows, 3, INT64_MAX);
     row->weight = rows_number(rows, 4, INT64_MAX);
+}
+
+EACH(object, struct recorded_object,
+     "SELECT id, kind, flags, process, key, name FROM object ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.kind = (enum object_kind)rows_kind(rows, 1, schema_object_kind_find);
+    row->info.flags = rows_u32(rows, 2);
+    row->info.process = rows_id(rows, 3, RECORDING_PROCESS, true);
+    row->info.key = rows_bits(rows, 4);
+    row->info.name = rows_text(rows, 5);
+}
+
+EACH(wait, struct recorded_wait,
+     "SELECT id, kind, thread, stack, waker_thread, waker_stack, object, syscall, flags, detail,"
+     " count, total_ns, max_ns, first_ns, last_ns, owned_ns, owner_off_ns, buckets"
+     " FROM wait ORDER BY id")
+{
+    row->id = rows_own_id(rows);
+    row->info.kind = (enum wait_kind)rows_kind(rows, 1, schema_wait_kind_find);
+    row->info.thread = rows_id(rows, 2, RECORDING_THREAD, false);
+    row->info.stack = rows_id(rows, 3, RECORDING_STACK, true);
+    row->info.waker_thread = rows_id(rows, 4, RECORDING_THREAD, true);
+    row->info.waker_stack = rows_id(rows, 5, RECORDING_STACK, true);
+    row->info.object = rows_id(rows, 6, RECORDING_OBJECT, true);
+    row->info.syscall = rows_i32(rows, 7);
+    row->info.flags = rows_u32(rows, 8);
+    row->info.detail = rows_u32(rows, 9);
+    row->tally.count = rows_number(rows, 10, INT64_MAX);
+    row->tally.total_ns = rows_number(rows, 11, INT64_MAX);
+    row->tally.max_ns = rows_number(rows, 12, INT64_MAX);
+    row->tally.first_ns = rows_number(rows, 13, INT64_MAX);
+    row->tally.last_ns = rows_number(rows, 14, INT64_MAX);
+    row->tally.owned_ns = rows_number(rows, 15, INT64_MAX);
+    row->tally.owner_off_ns = rows_number(rows, 16, INT64_MAX);
+    rows_buckets(rows, 17, &row->tally);
+}
+
+EACH(wait_event, struct wait_event,
+     "SELECT id, wait, start_ns, blocked_ns, runq_ns FROM wait_event ORDER BY id")
+{
+    (void)rows_own_id(rows);
+    row->wait = rows_id(rows, 1, RECORDING_WAIT, false);
+    row->start_ns = rows_number(rows, 2, INT64_MAX);
+    row->wake_ns = row->start_ns + rows_number(rows, 3, INT64_MAX);
+    if (row->wake_ns > INT64_MAX)
+        rows_damage(rows, 3);
+    row->run_ns = row->wake_ns + rows_number(rows, 4, INT64_MAX);
+    if (row->wake_ns <= INT64_MAX && row->run_ns > INT64_MAX)
+        rows_damage(rows, 4);
 }
 
 EACH(source_line, struct recorded_source_line,

@@ -58,9 +58,25 @@ static const char step_2[] =
     "UPDATE location SET function ="
     "  coalesce((SELECT id FROM function WHERE name = location.function), 0);";
 
+/* Waits: what is waited for, rows that add up waits which are alike, and the long ones by
+ * themselves. Of an event only the beginning is a time of the clock: the durations behind it
+ * take half the bytes. */
+static const char step_3[] =
+    "CREATE TABLE object(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, flags INTEGER NOT NULL,"
+    "  process INTEGER NOT NULL, key INTEGER NOT NULL, name TEXT NOT NULL);"
+    "CREATE TABLE wait(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, thread INTEGER NOT NULL,"
+    "  stack INTEGER NOT NULL, waker_thread INTEGER NOT NULL, waker_stack INTEGER NOT NULL,"
+    "  object INTEGER NOT NULL, syscall INTEGER NOT NULL, flags INTEGER NOT NULL,"
+    "  detail INTEGER NOT NULL, count INTEGER NOT NULL, total_ns INTEGER NOT NULL,"
+    "  max_ns INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL,"
+    "  owned_ns INTEGER NOT NULL, owner_off_ns INTEGER NOT NULL, buckets BLOB NOT NULL);"
+    "CREATE TABLE wait_event(id INTEGER PRIMARY KEY, wait INTEGER NOT NULL,"
+    "  start_ns INTEGER NOT NULL, blocked_ns INTEGER NOT NULL, runq_ns INTEGER NOT NULL);";
+
 const struct schema_step schema_steps[] = {
     {step_1},
     {step_2},
+    {step_3},
 };
 const unsigned schema_version = ARRAY_SIZE(schema_steps);
 
@@ -69,6 +85,9 @@ const struct schema_table schema_tables[] = {
     {"series", "what was sampled: name, unit and meaning of a weight"},
     {"total", "count and weight per series, thread and stack: the profile, ready to sum"},
     {"sample", "every single sample in time, unpacked from chunk while you read"},
+    {"wait", "waits that are alike, added up: thread, stack, object, who ended it, how long"},
+    {"wait_event", "long waits one by one: off the CPU, blocked for, then ready to run for"},
+    {"object", "what is waited for: files, pipes, sockets, locks, children"},
     {"stack", "call stacks as a tree: a frame and the stack of its caller"},
     {"frame", "places in code: an address in an image, or a name"},
     {"location", "function, file and line of a frame, inlined functions first"},
@@ -154,8 +173,28 @@ static const char *const frame_kinds[] = {
     [FRAME_NAMED] = "named", [FRAME_UNKNOWN] = "unknown",
 };
 static const char *const series_kinds[] = {[SERIES_SUM] = "sum", [SERIES_LEVEL] = "level"};
+static const char *const object_kinds[] = {
+    [OBJECT_NONE] = "none",
+    [OBJECT_FILE] = "file",
+    [OBJECT_DIRECTORY] = "directory",
+    [OBJECT_BLOCK_DEVICE] = "block_device",
+    [OBJECT_CHAR_DEVICE] = "char_device",
+    [OBJECT_PIPE] = "pipe",
+    [OBJECT_SOCKET] = "socket",
+    [OBJECT_EVENT] = "event",
+    [OBJECT_TIMER] = "timer",
+    [OBJECT_POLL_SET] = "poll_set",
+    [OBJECT_FUTEX] = "futex",
+    [OBJECT_KERNEL_LOCK] = "kernel_lock",
+    [OBJECT_PROCESS] = "process",
+    [OBJECT_OTHER] = "other",
+};
+static const char *const wait_kinds[] = {
+    [WAIT_BLOCKED] = "blocked", [WAIT_RUNQ] = "runq", [WAIT_HOLD] = "hold"};
 
 NAMES(schema_unit, enum unit, units)
 NAMES(schema_image_kind, enum image_kind, image_kinds)
 NAMES(schema_frame_kind, enum frame_kind, frame_kinds)
 NAMES(schema_series_kind, enum series_kind, series_kinds)
+NAMES(schema_object_kind, enum object_kind, object_kinds)
+NAMES(schema_wait_kind, enum wait_kind, wait_kinds)

@@ -44,3 +44,7 @@ const char *schema_frame_kind_name(enum frame_kind value);
 int schema_frame_kind_find(const char *name);
 const char *schema_series_kind_name(enum series_kind value);
 int schema_series_kind_find(const char *name);
+const char *schema_object_kind_name(enum object_kind value);
+int schema_object_kind_find(const char *name);
+const char *schema_wait_kind_name(enum wait_kind value);
+int schema_wait_kind_find(const char *name);

@@ -23,18 +23,13 @@ static struct recording_writer *of(struct sink *sink)
     return (struct recording_writer *)sink; /* the sink is its first member */
 }
 
-/* A refused call (-EINVAL, -E2BIG) is the caller's matter; no memory ends it. */
-static int settle(struct recording_writer *writer, int r)
-{
-    return r == -ENOMEM ? writer_fail_errno(writer, ENOMEM, "add to") : r;
-}
-
 static int write_text(struct sink *sink, struct str text, uint32_t *ret_id)
 {
     struct recording_writer *writer = of(sink);
     bool fresh;
-    return writer->error ? writer->error
-                         : settle(writer, interned_text(&writer->interned, text, ret_id, &fresh));
+    return writer->error
+               ? writer->error
+               : writer_settle(writer, interned_text(&writer->interned, text, ret_id, &fresh));
 }
 
 static int write_process(struct sink *sink, const struct process_info *info, uint32_t *ret_id)
@@ -116,7 +111,7 @@ static int write_image(struct sink *sink, const struct image_info *info, uint32_
         return -EINVAL;
     bool fresh;
     uint32_t id;
-    int r = settle(writer, interned_image(&writer->interned, info, &id, &fresh));
+    int r = writer_settle(writer, interned_image(&writer->interned, info, &id, &fresh));
     if (r == 0 && fresh)
         r = writer_put(writer, SQL_IMAGE, "isssi", (int64_t)id, str_from(kind), info->path,
                        info->build_id, (int64_t)info->size_bytes);
@@ -161,16 +156,16 @@ static int write_frame(struct sink *sink, const struct frame_info *info, uint32_
     if (!schema_frame_kind_name(info->kind))
         return -EINVAL;
     bool fresh;
-    return settle(writer, interned_frame(&writer->interned, info, ret_id, &fresh));
+    return writer_settle(writer, interned_frame(&writer->interned, info, ret_id, &fresh));
 }
 
 static int write_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_t *ret_id)
 {
     struct recording_writer *writer = of(sink);
     bool fresh;
-    return writer->error
-               ? writer->error
-               : settle(writer, interned_stack(&writer->interned, parent, frame, ret_id, &fresh));
+    return writer->error ? writer->error
+                         : writer_settle(writer, interned_stack(&writer->interned, parent, frame,
+                                                                ret_id, &fresh));
 }
 
 static int write_function(struct sink *sink, const struct function_info *info, uint32_t *ret_id)
@@ -180,7 +175,7 @@ static int write_function(struct sink *sink, const struct function_info *info, u
         return writer->error;
     bool fresh;
     uint32_t id;
-    int r = settle(writer, interned_function(&writer->interned, info, &id, &fresh));
+    int r = writer_settle(writer, interned_function(&writer->interned, info, &id, &fresh));
     if (r == 0 && fresh)
         r = writer_put(writer, SQL_FUNCTION, "iiiiiiii", (int64_t)id, (int64_t)info->name,
                        (int64_t)info->linkage, (int64_t)info->file, (int64_t)info->line,
@@ -253,7 +248,7 @@ static int write_series(struct sink *sink, const struct series_info *info, uint3
         about.len > INTERNED_TEXT_BYTES_MAX)
         return -E2BIG;
     uint32_t id;
-    int r = settle(writer, intern_add(&writer->series_names, name, &id, NULL));
+    int r = writer_settle(writer, intern_add(&writer->series_names, name, &id, NULL));
     if (r == 0)
         r = series_add(writer, info);
     if (r == 0)
@@ -417,6 +412,8 @@ int recording_writer_commit(struct recording_writer *writer)
     for (uint32_t id = 1; id <= writer->series.len && r == 0; id++)
         r = series_flush(writer, id);
     if (r == 0)
+        r = writer_waits_flush(writer);
+    if (r == 0)
         r = flush_counters(writer);
     if (r == 0)
         r = writer_bulk_flush(writer);
@@ -510,6 +507,7 @@ void recording_writer_close(struct recording_writer *writer)
     intern_deinit(&writer->counter_names);
     interned_deinit(&writer->interned);
     wait_book_deinit(&writer->book);
+    VEC_FREE(&writer->waits_dirty);
     free(writer->path);
     free(writer);
 }
@@ -537,6 +535,7 @@ int recording_create(const char *path, const struct recording_opts *opts,
     if (!writer)
         return why_nomem(why);
     writer->sink.ops = &writer_ops;
+    writer->wait_events_max = WRITER_WAIT_EVENTS_MAX;
     writer->clock_ns = opts->clock_ns ? opts->clock_ns : clock_mono_ns;
     writer->interval_ns = opts->commit_interval_ns ? opts->commit_interval_ns : NS_PER_SEC;
     writer->path = strdup(path);

@@ -17,6 +17,7 @@ static const struct bulk_table {
     [BULK_STACK] = {SQL_STACK, "INSERT INTO stack VALUES", 3, 0},
     [BULK_LOCATION] = {SQL_LOCATION, "INSERT OR REPLACE INTO location VALUES", 5, 0},
     [BULK_TOTAL] = {SQL_TOTAL, "INSERT OR REPLACE INTO total VALUES", 5, 0},
+    [BULK_WAIT_EVENT] = {SQL_WAIT_EVENT, "INSERT INTO wait_event VALUES", 5, 0},
 };
 
 int writer_bulk_prepare(struct recording_writer *writer)

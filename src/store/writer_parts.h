@@ -42,6 +42,9 @@ enum writer_sql {
     SQL_CHUNK_UPDATE,
     SQL_COUNTER,
     SQL_DOCUMENT,
+    SQL_OBJECT,
+    SQL_WAIT,
+    SQL_WAIT_EVENT,
     SQL_COUNT,
 };
 
@@ -51,9 +54,17 @@ enum {
     WRITER_TOTALS_MAX = 1 << 23, /* per series */
     WRITER_ROWS_MAX = 1 << 24,   /* processes, threads and mappings, each */
     WRITER_BLOB_BYTES_MAX = 64 << 20,
+    WRITER_WAIT_EVENTS_MAX = 1 << 22, /* some 120 MB of file */
 };
 
-enum writer_bulk_kind { BULK_FRAME, BULK_STACK, BULK_LOCATION, BULK_TOTAL, WRITER_BULKS };
+enum writer_bulk_kind {
+    BULK_FRAME,
+    BULK_STACK,
+    BULK_LOCATION,
+    BULK_TOTAL,
+    BULK_WAIT_EVENT,
+    WRITER_BULKS,
+};
 enum { BULK_ROWS = 32, BULK_COLUMNS_MAX = 6 };
 
 struct writer_bulk {
@@ -109,6 +120,11 @@ struct recording_writer {
     VEC(struct counter_value) counters;
     struct chunk_encoder encoder;
     struct wait_book book;
+    bool objects_dirty;        /* some of book.objects changed since the last commit */
+    VEC(uint32_t) waits_dirty; /* indices of book.waits that did */
+    uint32_t wait_events;      /* how many: ids go from 1 to this */
+    uint32_t wait_events_max;  /* WRITER_WAIT_EVENTS_MAX; tests have less time */
+    uint64_t wait_events_lost; /* beyond it, and not yet in the counter */
 
     uint64_t given;     /* samples, good ones */
     uint64_t committed; /* of these, in the file */
@@ -135,6 +151,8 @@ MUST_USE int writer_run(sqlite3_stmt *stmt);
 /* Ends the recording: remembers why, rolls back to the last commit. Returns the error. */
 int writer_fail(struct recording_writer *writer, int rc, const char *doing);
 int writer_fail_errno(struct recording_writer *writer, int error, const char *doing);
+/* A refused call (-EINVAL, -E2BIG) is the caller's matter; no memory ends the recording. */
+int writer_settle(struct recording_writer *writer, int r);
 
 /* writer_bulk.c */
 MUST_USE int writer_bulk_prepare(struct recording_writer *writer);
@@ -159,6 +177,8 @@ int writer_object_name(struct sink *sink, uint32_t object, struct str name);
 int writer_wait(struct sink *sink, const struct wait_info *info, uint32_t *ret_id);
 int writer_wait_add(struct sink *sink, uint32_t wait, const struct wait_tally *tally);
 int writer_wait_event(struct sink *sink, const struct wait_event *event);
+/* Objects and waits that changed since the last commit become rows. */
+MUST_USE int writer_waits_flush(struct recording_writer *writer);
 
 /* writer_create.c */
 MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);

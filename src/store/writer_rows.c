@@ -33,6 +33,10 @@ static const char *const statements[SQL_COUNT] = {
         "UPDATE chunk SET start_ns = ?2, end_ns = ?3, samples = ?4, data = ?5 WHERE id = ?1",
     [SQL_COUNTER] = "INSERT OR REPLACE INTO counter VALUES(?1, ?2, ?3)",
     [SQL_DOCUMENT] = "INSERT OR REPLACE INTO document VALUES(?1, ?2)",
+    [SQL_OBJECT] = "INSERT OR REPLACE INTO object VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [SQL_WAIT] = "INSERT OR REPLACE INTO wait VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                 " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+    [SQL_WAIT_EVENT] = "INSERT INTO wait_event VALUES(?1, ?2, ?3, ?4, ?5)",
 };
 
 int writer_prepare(struct recording_writer *writer)
@@ -129,4 +133,9 @@ int writer_fail_errno(struct recording_writer *writer, int error, const char *do
     }
     roll_back(writer);
     return writer->error;
+}
+
+int writer_settle(struct recording_writer *writer, int r)
+{
+    return r == -ENOMEM ? writer_fail_errno(writer, ENOMEM, "add to") : r;
 }

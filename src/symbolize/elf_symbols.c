@@ -46,6 +46,16 @@ static struct str symtab_text(const struct symtab *symtab, uint64_t offset)
         start, strnlen(start, MIN(symtab->strings.len - offset, (size_t)SYMBOL_NAME_BYTES_MAX))};
 }
 
+/* Without its version. */
+static struct str symbol_name(const struct symtab *symtab, const GElf_Sym *symbol)
+{
+    struct str name = symtab_text(symtab, symbol->st_name);
+    const char *version = name.len > 1 ? memchr(name.data + 1, '@', name.len - 1) : NULL;
+    if (version)
+        name.len = (size_t)(version - name.data);
+    return name;
+}
+
 static bool section_executes(struct elf_file *file, size_t index, const bool *executes)
 {
     return index > 0 && index < file->section_count && index < SHN_LORESERVE && executes[index];
@@ -110,10 +120,7 @@ int elf_symbols_add(struct symbols *symbols, struct elf_file *file, const char *
         if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
             !section_executes(file, symbol.st_shndx, executes))
             continue;
-        struct str name = symtab_text(&symtab, symbol.st_name);
-        const char *version = name.len > 1 ? memchr(name.data + 1, '@', name.len - 1) : NULL;
-        if (version)
-            name.len = (size_t)(version - name.data);
+        struct str name = symbol_name(&symtab, &symbol);
         if (!name_counts(name))
             continue;
         r = symbol_table_add(table, symbol.st_value, symbol.st_size, name,
@@ -122,6 +129,31 @@ int elf_symbols_add(struct symbols *symbols, struct elf_file *file, const char *
     }
     free(executes);
     return r < 0 ? r : found;
+}
+
+int elf_variables_add(struct elf_file *file, const char *section, struct symbol_table *table)
+{
+    struct symtab symtab;
+    int found = 0;
+    if (!elf_file_has(file, section) || !symtab_open(file, section, &symtab))
+        return 0;
+    for (size_t i = 1; i < symtab.count && i < SYMBOL_TABLE_ROWS_MAX; i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(symtab.data, (int)i, &symbol))
+            break;
+        unsigned type = GELF_ST_TYPE(symbol.st_info);
+        if ((type != STT_OBJECT && type != STT_COMMON) || symbol.st_size == 0 ||
+            symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= SHN_LORESERVE)
+            continue;
+        struct str name = symbol_name(&symtab, &symbol);
+        int r = name.len > 0 ? symbol_table_add(table, symbol.st_value, symbol.st_size, name,
+                                                symbol_rank(&symbol, name), 0)
+                             : 0;
+        if (r < 0)
+            return r;
+        found++;
+    }
+    return found;
 }
 
 static int address_order(const void *a, const void *b)

@@ -27,14 +27,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE, SPAWN_FILE };
+/* SPAWN_STDERR: what the target prints goes where whyslow's own messages go. */
+enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE, SPAWN_FILE, SPAWN_STDERR };
 
 enum { SPAWN_TAIL_BYTES = 2048, SPAWN_ENVIRONMENT_MAX = 65536 };
 
 struct spawn_opts {
     char *const *argv;       /* ends with NULL; argv[0] as typed */
     const char *path;        /* from program_find() */
-    enum spawn_stream input; /* not SPAWN_CAPTURE */
+    enum spawn_stream input; /* neither SPAWN_CAPTURE nor SPAWN_STDERR */
     enum spawn_stream output;
     enum spawn_stream error;
     const char *input_path;   /* for SPAWN_FILE */

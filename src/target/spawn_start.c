@@ -56,6 +56,12 @@ static int open_stream(enum spawn_stream kind, const char *path, int fd, int *re
 {
     if (kind == SPAWN_INHERIT)
         return 0; /* as it is, also when it is closed */
+    if (kind == SPAWN_STDERR) {
+        *ret_target = fcntl(2, F_DUPFD_CLOEXEC, 3);
+        if (*ret_target >= 0)
+            return 0;
+        kind = SPAWN_NULL; /* stderr is closed */
+    }
     if (kind == SPAWN_NULL || kind == SPAWN_FILE) {
         int flags = fd == 0              ? O_RDONLY
                     : kind == SPAWN_NULL ? O_WRONLY

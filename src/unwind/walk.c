@@ -19,8 +19,8 @@ enum {
 /* Where the value of a register comes from. */
 enum {
     ORIGIN_COMPUTED = 0,  /* from what is noted already */
-    ORIGIN_BEGINNING = 1, /* it has it since the walk began */
-    ORIGIN_READ = 2,      /* and up: a read */
+    ORIGIN_BEGINNING = 1, /* and up: register 0 at the beginning of the walk, register 1, … */
+    ORIGIN_READ = ORIGIN_BEGINNING + UNWIND_REGISTERS, /* and up: a read */
     TRACE_READS = 2048,
 };
 
@@ -93,6 +93,13 @@ static void emit(struct walk *walk, struct unwind_frame *frames, uint64_t pc, en
     frame->tag = mapping->tag;
 }
 
+/* No register has been restored yet. */
+static void trace_begin(struct tracer *tracer)
+{
+    for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
+        tracer->origins[i] = (uint16_t)(ORIGIN_BEGINNING + i);
+}
+
 /* A read matters unless somebody says otherwise: then it does only if the register that it went
  * to is made use of. */
 static void trace_read(struct tracer *tracer, uint64_t address, uint64_t value)
@@ -112,27 +119,33 @@ static inline void trace_use(struct walk *walk, unsigned number)
     if (!tracer || number == walk->info->sp || number >= UNWIND_REGISTERS)
         return;
     uint16_t origin = tracer->origins[number];
-    if (origin == ORIGIN_BEGINNING)
-        tracer->registers_used |= 1u << number;
-    else if (origin >= ORIGIN_READ)
+    if (origin >= ORIGIN_READ)
         tracer->needed[origin - ORIGIN_READ] = true;
+    else if (origin >= ORIGIN_BEGINNING)
+        tracer->registers_used |= 1u << (origin - ORIGIN_BEGINNING);
 }
 
-/* Register `save->target` got its value by this rule; `origins` are those before the step. */
-static void trace_restored(struct walk *walk, const struct unwind_save *save,
-                           const uint16_t *origins)
+/* Register `save->target` got its value by this rule, as of the next frame. */
+static void trace_restored(struct walk *walk, const struct unwind_save *save, uint16_t *next)
 {
     struct tracer *tracer = walk->tracer;
     uint16_t origin = ORIGIN_COMPUTED;
-    if (save->place == UNWIND_AT_CFA && tracer->count > 0) {
+    if ((save->place == UNWIND_AT_CFA || save->place == UNWIND_AT_REGISTER) && tracer->count > 0) {
         tracer->needed[tracer->count - 1] = false;
         origin = (uint16_t)(tracer->count - 1 + ORIGIN_READ);
     } else if (save->place == UNWIND_SAME) {
-        origin = origins[save->target];
+        origin = tracer->origins[save->target];
     } else if (save->place == UNWIND_IN_REGISTER && save->base < UNWIND_REGISTERS) {
-        origin = origins[save->base];
+        origin = tracer->origins[save->base];
     }
-    tracer->origins[save->target] = origin;
+    next[save->target] = origin;
+}
+
+/* The stack pointer is in another register: all further frames hang on that. */
+static void trace_moved(struct walk *walk, const struct unwind_save *save)
+{
+    if (save->place == UNWIND_IN_REGISTER)
+        trace_use(walk, save->base);
 }
 
 static inline unsigned read_slot(struct walk *walk, uint64_t address, uint64_t *ret)
@@ -261,9 +274,9 @@ static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
     uint32_t knows = registers->known & walk->info->callee_saved;
     uint64_t new_sp = cfa;
     bool may_have_popped = walk->exact && !(rules->flags & UNWIND_RULES_SIGNAL);
-    uint16_t origins[UNWIND_REGISTERS];
+    uint16_t next[UNWIND_REGISTERS]; /* rules speak of registers as they were before all of them */
     if (walk->tracer)
-        memcpy(origins, walk->tracer->origins, sizeof(origins));
+        memcpy(next, walk->tracer->origins, sizeof(next));
     const struct unwind_save *save = rows->saves + rules->saves_first;
     for (const struct unwind_save *end = save + rules->saves_count; save < end; save++) {
         uint64_t value;
@@ -273,13 +286,17 @@ static void restore_registers(struct walk *walk, const struct unwind_rows *rows,
             knows &= ~(1u << save->target);
         } else if (save->target == sp) {
             new_sp = value;
+            if (walk->tracer)
+                trace_moved(walk, save);
         } else {
             registers->reg[save->target] = value;
             knows |= 1u << save->target;
             if (walk->tracer)
-                trace_restored(walk, save, origins);
+                trace_restored(walk, save, next);
         }
     }
+    if (walk->tracer)
+        memcpy(walk->tracer->origins, next, sizeof(next));
     registers->reg[sp] = new_sp;
     registers->known = knows | 1u << sp;
 }
@@ -475,6 +492,9 @@ static bool walk_frameless_leaf(struct walk *walk, struct unwind_frame *frames, 
     }
     *walk = before;
     unwind_memo_restart(&walk->memos);
+    /* What the attempt hung on stays noted; registers are again what they were. */
+    if (walk->tracer)
+        trace_begin(walk->tracer);
     return false;
 }
 
@@ -572,8 +592,7 @@ void unwind_walk_traced(const struct unwind_space *space, const struct unwind_re
     struct tracer tracer;
     tracer.usable = true;
     tracer.registers_used = tracer.count = 0;
-    for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
-        tracer.origins[i] = ORIGIN_BEGINNING;
+    trace_begin(&tracer);
     walk_begin(space, registers, slice, NULL, &tracer, frames, max, ret);
     ret_trace->usable = tracer.usable && ret->end == UNWIND_ROOT;
     ret_trace->registers_used = tracer.registers_used;

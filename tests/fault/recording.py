@@ -346,13 +346,21 @@ class Pages:
             place.to_bytes(2, "big") + b"\0" + child.to_bytes(4, "big")
         return page
 
+    def leftmost(self, number):
+        """The first leaf below a page."""
+        while self.pages[number - 1][self.start(number)] in (0x05, 0x02):
+            page, begin = self.pages[number - 1], self.start(number)
+            cell = int.from_bytes(page[begin + 12:begin + 14], "big")
+            number = int.from_bytes(page[cell:cell + 4], "big")
+        return number
+
     def unfold(self, root, levels):
         """Ten ways down at every level: 10^levels times the same leaf. False if it is empty."""
-        begin = self.start(root)
-        if self.pages[root - 1][begin] not in (0x0D, 0x0A) or \
-           self.pages[root - 1][begin + 3:begin + 5] == b"\0\0":
+        number = self.leftmost(root)
+        begin = self.start(number)
+        if self.pages[number - 1][begin + 3:begin + 5] == b"\0\0":
             return False
-        leaf = bytearray(self.pages[root - 1])
+        leaf = bytearray(self.pages[number - 1])
         if begin:
             # Cells stay where they are; the header moves to the front.
             count = int.from_bytes(leaf[begin + 3:begin + 5], "big")
@@ -409,6 +417,11 @@ def circles(args, work):
             expect_no_crash(done, f"{name}: {command}")
             if done.returncode != 0:
                 expect_refused(done, f"{name}: {command}")
+        check = run(args.tool, "check", bad, 0)
+        expect_no_crash(check, f"{name}: check")
+        if name in ("object", "wait", "wait_event"):
+            expect_refused(check, f"{name}: check")
+            expect(f"damaged table '{name}'" in check.stderr, f"{name}: {describe(check)}")
         said[name] = [done.stderr.strip().splitlines()[0] for done in results if done.returncode]
         print(name, *dict.fromkeys(said[name]), sep="\n    ")
     expect(len(said) > 10, f"few tables were bent: {list(said)}")
@@ -485,7 +498,7 @@ def foreign_reader(args, work):
 
     expect(ask("PRAGMA integrity_check") == "ok", "integrity_check")
     expect(ask("PRAGMA application_id") == str(0x77687973), "application_id")
-    expect(ask("PRAGMA user_version") == "2", "user_version")
+    expect(ask("PRAGMA user_version") == "3", "user_version")
     expect(ask("PRAGMA journal_mode") == "delete", "a finished recording has no log")
     expect(ask("SELECT sum(count) FROM total") == "20000", "totals")
     expect(ask("SELECT sum(samples) FROM chunk") == "20000", "chunks")
@@ -495,6 +508,14 @@ def foreign_reader(args, work):
                " JOIN text t ON t.id = f.name ORDER BY depth")
            == "step<int;2>\ndecode", "location")
     expect(ask("SELECT value FROM meta WHERE key = 'finished'") == "1", "finished")
+    expect(ask("SELECT count(*), sum(run - start_ns) > 0 FROM (SELECT start_ns, start_ns + blocked_ns"
+               " + runq_ns AS run FROM wait_event)") == "2500|1", "events of waits")
+    expect(ask("SELECT count(*) FROM wait WHERE count <> (SELECT count(*) FROM wait_event e WHERE"
+               " e.wait = wait.id) OR total_ns <> (SELECT sum(blocked_ns + runq_ns) FROM wait_event e"
+               " WHERE e.wait = wait.id)") == "0", "rows of waits and their events agree")
+    expect(ask("SELECT kind, flags, process, printf('%x', key), name FROM object ORDER BY id")
+           == 'futex|0|2|7fff00001000|queue."lock"\npipe|8|0|4d|pipe:[77]\n'
+              "kernel_lock|0|0|ffff888100000010|", "objects")
     walk = ask("WITH RECURSIVE w(id, depth) AS (SELECT max(id), 1 FROM stack UNION ALL SELECT"
                " parent, depth + 1 FROM stack JOIN w USING(id) WHERE parent) SELECT max(depth) FROM w")
     expect(walk == "3", f"stack walk gives {walk}")

@@ -5,10 +5,12 @@
  *     recording-tool check PATH AT_LEAST
  *
  * `write` prints "committed N" after every EVERY samples, once they are safe.
- * `check` compares every sample with what `write` gives, and the totals with
- * the samples; it prints "samples N" and whether the recording was finished. */
+ * `check` compares every sample and every wait with what `write` gives, and the
+ * totals with the samples, the rows of waits with their events; it prints "samples N" and whether
+ * the recording was finished. */
 #include "../unit/fixture.h"
 #include "base/map.h"
+#include "model/wait_book.h"
 #include "store/reader.h"
 #include "store/writer.h"
 
@@ -135,6 +137,67 @@ static int check_series(struct recording *recording, uint32_t series, struct tal
     return r;
 }
 
+struct wait_check {
+    struct fixture fixture;
+    struct wait_tally tallies[FIXTURE_WAITS]; /* of the events that are there */
+    uint64_t events;
+    uint32_t objects, waits;
+    bool wrong;
+};
+
+static int check_event(void *context, const struct wait_event *row)
+{
+    struct wait_check *check = context;
+    struct wait_event given = fixture_event(&check->fixture,
+                                            check->events++ * (uint64_t)FIXTURE_WAIT_EVERY);
+    struct wait_tally tally = fixture_tally(row);
+    check->wrong = check->wrong || row->wait != given.wait || row->start_ns != given.start_ns ||
+                   row->wake_ns != given.wake_ns || row->run_ns != given.run_ns;
+    if (row->wait <= FIXTURE_WAITS)
+        wait_tally_add(&check->tallies[row->wait - 1], &tally);
+    return 0;
+}
+
+static int check_wait(void *context, const struct recorded_wait *row)
+{
+    struct wait_check *check = context;
+    if (row->id > FIXTURE_WAITS ||
+        memcmp(&row->tally, &check->tallies[row->id - 1], sizeof(row->tally)) != 0)
+        check->wrong = true;
+    check->waits++;
+    return 0;
+}
+
+static int check_object(void *context, const struct recorded_object *row)
+{
+    struct wait_check *check = context;
+    bool named = row->info.name.len > 0;
+    if (named != (row->info.kind != OBJECT_KERNEL_LOCK))
+        check->wrong = true;
+    check->objects++;
+    return 0;
+}
+
+/* With every eighth sample came a wait: whoever has the samples has these, too. A commit that
+ * falls between a sample and its wait is the only way to have one less. */
+static int check_waits(struct recording *recording, uint64_t samples, struct tally *tally,
+                       struct why *why)
+{
+    struct wait_check check = {0};
+    for (uint32_t i = 0; i < FIXTURE_WAITS; i++)
+        check.fixture.waits[i] = i + 1;
+    int r = recording_each_object(recording, check_object, &check, why);
+    if (r == 0)
+        r = recording_each_wait_event(recording, check_event, &check, why);
+    if (r == 0)
+        r = recording_each_wait(recording, check_wait, &check, why);
+    uint64_t due = (samples + FIXTURE_WAIT_EVERY - 1) / FIXTURE_WAIT_EVERY;
+    bool whole = samples == 0 || (check.waits == FIXTURE_WAITS && check.objects == 3);
+    if (check.wrong || !whole || (check.events != due && check.events + 1 != due))
+        tally->wrong = true;
+    return r;
+}
+
 static int check_all(struct recording *recording, uint64_t *ret_samples, struct tally *tally,
                      struct why *why)
 {
@@ -144,6 +207,8 @@ static int check_all(struct recording *recording, uint64_t *ret_samples, struct 
         r = check_series(recording, series, tally, ret_samples, why);
     if (r == 0)
         r = recording_each_total(recording, check_total, tally, why);
+    if (r == 0)
+        r = check_waits(recording, *ret_samples, tally, why);
     uint32_t frames[4];
     for (uint32_t id = 1; r == 0 && id <= recording_count(recording, RECORDING_STACK); id++)
         r = MIN(recording_stack(recording, id, frames, ARRAY_SIZE(frames), why), 0);

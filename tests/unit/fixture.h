@@ -7,12 +7,13 @@
 
 #include <stdio.h>
 
-enum { FIXTURE_STACKS = 40, FIXTURE_THREADS = 3 };
+enum { FIXTURE_STACKS = 40, FIXTURE_THREADS = 3, FIXTURE_WAITS = 12, FIXTURE_WAIT_EVERY = 8 };
 
 struct fixture {
     uint32_t cpu, rss;
     uint32_t threads[FIXTURE_THREADS];
     uint32_t stacks[FIXTURE_STACKS];
+    uint32_t waits[FIXTURE_WAITS];
     uint64_t samples; /* given so far */
 };
 
@@ -90,11 +91,45 @@ static inline int fixture_stacks(struct sink *sink, struct fixture *fixture)
     return sink_text(sink, STR("an unused text"), &text);
 }
 
+/* A futex with a name learnt later, a pipe of the machine, a lock of the kernel; rows of every
+ * kind on them. */
+static inline int fixture_waits(struct sink *sink, struct fixture *fixture)
+{
+    uint32_t objects[3], again;
+    struct object_info futex = {.kind = OBJECT_FUTEX, .process = 2, .key = 0x7fff00001000};
+    FIXTURE_TRY(sink_object(sink, &futex, &objects[0]));
+    FIXTURE_TRY(sink_object_name(sink, objects[0], STR("queue.\"lock\"")));
+    struct object_info pipe = {.kind = OBJECT_PIPE, .key = 77, .name = STR("pipe:[77]")};
+    FIXTURE_TRY(sink_object(sink, &pipe, &objects[1]));
+    pipe.flags = OBJECT_LOCAL;
+    FIXTURE_TRY(sink_object(sink, &pipe, &again));
+    struct object_info lock = {.kind = OBJECT_KERNEL_LOCK, .key = 0xffff888100000010};
+    FIXTURE_TRY(sink_object(sink, &lock, &objects[2]));
+    for (uint32_t i = 0; i < FIXTURE_WAITS; i++) {
+        struct wait_info info = {
+            .kind = i % 5 == 4 ? WAIT_HOLD : WAIT_BLOCKED,
+            .thread = fixture->threads[i % FIXTURE_THREADS],
+            .stack = fixture->stacks[i],
+            .waker_thread = i % 2 ? fixture->threads[(i + 1) % FIXTURE_THREADS] : 0,
+            .waker_stack = i % 2 ? fixture->stacks[i + 1] : 0,
+            .object = i % 4 ? objects[i % 3] : 0,
+            .syscall = i % 4 ? (int32_t)(i * 20) : WAIT_SYSCALL_NONE - (int32_t)(i % 2),
+            .flags = 1u << i % 8,
+            .detail = i % 5,
+        };
+        if (i == 0) /* one row a thread, without a stack */
+            info = (struct wait_info){WAIT_RUNQ, fixture->threads[0], 0, 0, 0, 0, -1, 0, 0};
+        FIXTURE_TRY(sink_wait(sink, &info, &fixture->waits[i]));
+    }
+    return 0;
+}
+
 static inline int fixture_begin(struct sink *sink, struct fixture *fixture)
 {
     *fixture = (struct fixture){0};
     FIXTURE_TRY(fixture_processes(sink, fixture));
     FIXTURE_TRY(fixture_stacks(sink, fixture));
+    FIXTURE_TRY(fixture_waits(sink, fixture));
     struct series_info cpu = {"cpu", SERIES_SUM, UNIT_NS, "time on a CPU"};
     struct series_info rss = {"rss", SERIES_LEVEL, UNIT_BYTES, "resident memory"};
     FIXTURE_TRY(sink_series(sink, &cpu, &fixture->cpu));
@@ -118,11 +153,37 @@ static inline struct sample fixture_sample(const struct fixture *fixture, uint64
     };
 }
 
+/* With every eighth sample comes a wait: into the tally of its row, and told by itself. */
+static inline struct wait_event fixture_event(const struct fixture *fixture, uint64_t n)
+{
+    uint64_t start_ns = 5000 + n * 1000, blocked_ns = (n * 0x9e3779b97f4a7c15u) >> (30 + n % 20);
+    return (struct wait_event){fixture->waits[n / FIXTURE_WAIT_EVERY % FIXTURE_WAITS], start_ns,
+                               start_ns + blocked_ns, start_ns + blocked_ns + n % 700};
+}
+
+static inline struct wait_tally fixture_tally(const struct wait_event *event)
+{
+    uint64_t ns = event->run_ns - event->start_ns;
+    struct wait_tally tally = {1, ns, ns, event->start_ns, event->run_ns, ns / 2, ns / 3, {0}};
+    tally.buckets[wait_bucket(ns)] = 1;
+    return tally;
+}
+
+static inline int fixture_wait(struct sink *sink, const struct fixture *fixture)
+{
+    struct wait_event event = fixture_event(fixture, fixture->samples);
+    struct wait_tally tally = fixture_tally(&event);
+    FIXTURE_TRY(sink_wait_add(sink, event.wait, &tally));
+    return sink_wait_event(sink, &event);
+}
+
 static inline int fixture_samples(struct sink *sink, struct fixture *fixture, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         struct sample sample = fixture_sample(fixture, fixture->samples);
         FIXTURE_TRY(sink_sample(sink, &sample));
+        if (fixture->samples % FIXTURE_WAIT_EVERY == 0)
+            FIXTURE_TRY(fixture_wait(sink, fixture));
         fixture->samples++;
     }
     FIXTURE_TRY(sink_counter(sink, "loss.ring_full", UNIT_COUNT, 3));

@@ -86,6 +86,27 @@ static int to_instruction(void *context, const struct recorded_instruction *row)
     (void)context;
     return sink_instruction(&copied.sink, row->image, row->address, row->size, row->text);
 }
+static int to_object(void *context, const struct recorded_object *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_object(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return 0;
+}
+static int to_wait(void *context, const struct recorded_wait *row)
+{
+    (void)context;
+    uint32_t id = 0;
+    assert_int_equal(sink_wait(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return sink_wait_add(&copied.sink, id, &row->tally);
+}
+static int to_wait_event(void *context, const struct wait_event *row)
+{
+    (void)context;
+    return sink_wait_event(&copied.sink, row);
+}
 static int to_counter(void *context, const struct recorded_counter *row)
 {
     (void)context;
@@ -127,6 +148,9 @@ static void copy_all(struct recording *recording)
     assert_int_equal(recording_each_counter(recording, to_counter, NULL, NULL), 0);
     assert_int_equal(recording_each_document(recording, to_document, NULL, NULL), 0);
     copy_stacks(recording);
+    assert_int_equal(recording_each_object(recording, to_object, NULL, NULL), 0);
+    assert_int_equal(recording_each_wait(recording, to_wait, NULL, NULL), 0);
+    assert_int_equal(recording_each_wait_event(recording, to_wait_event, NULL, NULL), 0);
 }
 
 static void assert_same_tables(const struct sink_memory *a, const struct sink_memory *b)
@@ -200,6 +224,29 @@ static void assert_same_texts(const struct sink_memory *a, const struct sink_mem
     }
 }
 
+static void assert_same_waits(const struct sink_memory *a, const struct sink_memory *b)
+{
+    assert_int_equal(a->book.objects.len, b->book.objects.len);
+    for (size_t i = 0; i < a->book.objects.len; i++) {
+        const struct object_info *x = &a->book.objects.data[i].info,
+                                 *y = &b->book.objects.data[i].info;
+        assert_true(x->kind == y->kind && x->flags == y->flags && x->process == y->process);
+        assert_true(x->key == y->key && same(x->name, y->name));
+    }
+    assert_int_equal(a->book.waits.len, b->book.waits.len);
+    for (size_t i = 0; i < a->book.waits.len; i++) {
+        const struct wait_row *x = &a->book.waits.data[i], *y = &b->book.waits.data[i];
+        assert_memory_equal(&x->info, &y->info, sizeof(x->info));
+        assert_memory_equal(&x->tally, &y->tally, sizeof(x->tally));
+    }
+    assert_int_equal(a->wait_events.len, b->wait_events.len);
+    for (size_t i = 0; i < a->wait_events.len; i++) {
+        const struct wait_event *x = &a->wait_events.data[i], *y = &b->wait_events.data[i];
+        assert_true(x->wait == y->wait && x->start_ns == y->start_ns);
+        assert_true(x->wake_ns == y->wake_ns && x->run_ns == y->run_ns);
+    }
+}
+
 static void every_call_of_the_sink_comes_back(void **state)
 {
     (void)state;
@@ -215,6 +262,10 @@ static void every_call_of_the_sink_comes_back(void **state)
     copy_all(recording);
     assert_same_tables(&given, &copied);
     assert_same_texts(&given, &copied);
+    assert_same_waits(&given, &copied);
+    assert_int_equal(copied.wait_events.len, 1000 / FIXTURE_WAIT_EVERY);
+    assert_int_equal(recording_count(recording, RECORDING_OBJECT), 3);
+    assert_int_equal(recording_count(recording, RECORDING_WAIT), FIXTURE_WAITS);
     for (uint32_t id = 1; id <= 2; id++) {
         const struct recorded_series *series = recording_series(recording, id);
         const struct series_info *info = &given.series.data[id - 1];

@@ -56,6 +56,23 @@ static void names_of_schema_1_become_functions(void **state)
     assert_int_equal(get(db, "SELECT function FROM location WHERE frame = 3"), 0);
 }
 
+static void a_file_of_schema_2_gets_tables_for_waits_and_keeps_the_rest(void **state)
+{
+    (void)state;
+    AUTO(db_close) sqlite3 *db = open_memory();
+    assert_int_equal(schema_migrate(db, schema_steps, 2, NULL), 0);
+    assert_int_equal(get(db, "SELECT count(*) FROM sqlite_schema WHERE name IN"
+                             " ('object', 'wait', 'wait_event')"),
+                     0);
+    assert_int_equal(db_exec(db, "INSERT INTO function VALUES(1, 5, 0, 0, 0, 0, 0, 0)"), SQLITE_OK);
+    assert_int_equal(schema_migrate(db, schema_steps, 3, NULL), 0);
+    assert_int_equal(get(db, "PRAGMA user_version"), 3);
+    assert_int_equal(get(db, "SELECT name FROM function"), 5);
+    assert_int_equal(get(db, "SELECT (SELECT count(*) FROM object) + (SELECT count(*) FROM wait) +"
+                             " (SELECT count(*) FROM wait_event)"),
+                     0);
+}
+
 static void an_old_file_gets_only_the_steps_it_lacks(void **state)
 {
     (void)state;
@@ -114,6 +131,13 @@ static void kinds_and_units_have_names_both_ways(void **state)
     for (int kind = IMAGE_FILE; kind <= IMAGE_JIT; kind++)
         assert_int_equal(schema_image_kind_find(schema_image_kind_name((enum image_kind)kind)),
                          kind);
+    for (int kind = OBJECT_NONE; kind <= OBJECT_OTHER; kind++)
+        assert_int_equal(schema_object_kind_find(schema_object_kind_name((enum object_kind)kind)),
+                         kind);
+    for (int kind = WAIT_BLOCKED; kind <= WAIT_HOLD; kind++)
+        assert_int_equal(schema_wait_kind_find(schema_wait_kind_name((enum wait_kind)kind)), kind);
+    assert_null(schema_object_kind_name((enum object_kind)14));
+    assert_null(schema_wait_kind_name((enum wait_kind)3));
     assert_null(schema_unit_name((enum unit)99));
     assert_int_equal(schema_unit_find("parsecs"), -1);
 }
@@ -123,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_file_gets_every_table_that_is_described),
         cmocka_unit_test(names_of_schema_1_become_functions),
+        cmocka_unit_test(a_file_of_schema_2_gets_tables_for_waits_and_keeps_the_rest),
         cmocka_unit_test(an_old_file_gets_only_the_steps_it_lacks),
         cmocka_unit_test(a_failing_step_leaves_the_version_before_it),
         cmocka_unit_test(a_newer_file_is_not_migrated_back),

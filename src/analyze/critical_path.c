@@ -1,0 +1,341 @@
+/* The walk from the end of the root's main thread back to its beginning.
+ *
+ * A frame is a thread and the span of time to explain by it. A long wait inside of it that a
+ * thread of the tree ended opens a frame for that thread, for as long as the wait; when that is
+ * explained, the walk goes on before the wait. Time only ever goes backwards, a wait that is
+ * being explained is not entered again, and beyond the bounds no frame is opened: the walk ends
+ * whatever a recording says. */
+#include "analyze/critical_path.h"
+
+#include "analyze/critical_path_parts.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STEPS_MAX = 4 << 20, /* then waits are no longer charged on */
+    FRAMES_MAX = 1 << 16,
+    STEP_NS_MIN = 1000, /* of waits that were added up: smaller parts are saved up */
+};
+
+struct frame {
+    uint32_t thread;
+    uint64_t floor_ns;        /* explained down to here */
+    struct path_event *event; /* the wait that led here; NULL at the root */
+};
+
+struct walk {
+    const struct waits *waits;
+    struct path_threads threads;
+    VEC(struct path_step) steps; /* backwards */
+    VEC(struct frame) frames;
+    uint64_t *rows; /* ns by row */
+    uint64_t now_ns;
+    uint64_t work; /* frames and steps so far */
+    int failed;
+};
+
+/* The time from `to_ns` to now is explained. */
+static void step(struct walk *walk, enum path_what what, uint32_t thread, uint32_t row,
+                 uint64_t to_ns)
+{
+    if (to_ns >= walk->now_ns || walk->failed)
+        return;
+    struct path_step *last = walk->steps.len > 0 ? &walk->steps.data[walk->steps.len - 1] : NULL;
+    struct path_step made = {what, thread, row, to_ns, walk->now_ns};
+    walk->now_ns = to_ns;
+    walk->work++;
+    if (last && last->what == what && last->thread == thread && last->wait == row)
+        last->start_ns = to_ns;
+    else if (VEC_PUSH(&walk->steps, made) < 0)
+        walk->failed = -ENOMEM;
+}
+
+static void step_wait(struct walk *walk, uint32_t row, uint64_t to_ns)
+{
+    step(walk, PATH_WAIT, walk->waits->rows[row].info.thread, row, to_ns);
+}
+
+/* The path stood in a wait, whoever is charged for it. A wait that was entered has been counted
+ * as a whole. */
+static void stood(struct walk *walk, uint32_t row, uint64_t to_ns)
+{
+    if (to_ns < walk->now_ns)
+        walk->rows[row] += walk->now_ns - to_ns;
+}
+
+static void step_runq(struct walk *walk, uint32_t thread, uint64_t to_ns)
+{
+    uint32_t row = walk->threads.threads[thread].runq_row;
+    if (row)
+        stood(walk, row, to_ns);
+    step(walk, PATH_RUNQ, thread, 0, to_ns);
+}
+
+/* A thread of the recording; 0 if none. */
+static uint32_t waker_of(const struct walk *walk, uint32_t row)
+{
+    const struct wait_info *info = &walk->waits->rows[row].info;
+    uint32_t waker = info->waker_thread;
+    if (waker >= walk->waits->profile.thread_count || waker == info->thread)
+        return 0;
+    return waker;
+}
+
+/* Adds to what is saved up, and hands out what makes a step: at most what is left. */
+static uint64_t carry_take(double *carry_ns, double add_ns, uint64_t left_ns)
+{
+    *carry_ns += add_ns;
+    if (*carry_ns < STEP_NS_MIN)
+        return 0;
+    uint64_t taken = MIN((uint64_t)*carry_ns, left_ns);
+    *carry_ns -= (double)taken;
+    return taken;
+}
+
+/* Waits too short to be told one by one: one hop, to the waker as running. */
+static void step_short(struct walk *walk, uint32_t row, uint64_t ns)
+{
+    uint32_t waker = waker_of(walk, row);
+    uint64_t to_ns = walk->now_ns - ns;
+    stood(walk, row, to_ns);
+    if (waker)
+        step(walk, PATH_RUNNING, waker, 0, to_ns);
+    else
+        step_wait(walk, row, to_ns);
+}
+
+static uint64_t overlap_ns(uint64_t a_start, uint64_t a_end, uint64_t b_start, uint64_t b_end)
+{
+    uint64_t start = MAX(a_start, b_start), end = MIN(a_end, b_end);
+    return end > start ? end - start : 0;
+}
+
+/* The time between two long waits: running, but for what the tallies say of it. */
+static void between(struct walk *walk, uint32_t id, uint64_t to_ns)
+{
+    struct path_thread *thread = &walk->threads.threads[id];
+    struct path_short *shorts = walk->threads.shorts + thread->short_first;
+    size_t count = MIN(thread->short_count, (size_t)PATH_SHORT_MAX);
+    uint64_t from_ns = walk->now_ns;
+    if (to_ns >= from_ns)
+        return;
+    double parts[PATH_SHORT_MAX], len = (double)(from_ns - to_ns);
+    double runq = thread->runq_density * len, rest = thread->rest_density * len;
+    double sum = runq + rest;
+    for (size_t i = 0; i < count; i++) {
+        parts[i] = shorts[i].density *
+                   (double)overlap_ns(to_ns, from_ns, shorts[i].first_ns, shorts[i].last_ns);
+        sum += parts[i];
+    }
+    double scale = sum > len ? len / sum : 1;
+    for (size_t i = 0; i < count; i++)
+        step_short(walk, shorts[i].row,
+                   carry_take(&shorts[i].carry_ns, scale * parts[i], walk->now_ns - to_ns));
+    uint64_t turn = carry_take(&thread->rest_carry_ns, scale * rest, walk->now_ns - to_ns);
+    if (turn > 0) {
+        step_short(walk, path_threads_rest_row(&walk->threads, id, thread->rest_at), turn);
+        thread->rest_at += (double)turn;
+    }
+    uint64_t waited = carry_take(&thread->runq_carry_ns, scale * runq, walk->now_ns - to_ns);
+    step_runq(walk, id, walk->now_ns - waited);
+    step(walk, PATH_RUNNING, id, 0, to_ns);
+}
+
+static bool may_enter(const struct walk *walk, const struct path_event *event)
+{
+    return !event->entered && walk->work < STEPS_MAX && walk->frames.len < FRAMES_MAX;
+}
+
+/* When a thread ended. One that is said to have woken somebody later did not. */
+static uint64_t alive_until(const struct walk *walk, uint32_t thread)
+{
+    const struct waits_thread *life = &walk->waits->threads[thread];
+    return life->ended ? life->end_ns : UINT64_MAX;
+}
+
+/* Explains the wait by its waker, or by itself. */
+static void wait_enter(struct walk *walk, struct path_event *event, uint64_t to_ns, bool follow)
+{
+    uint32_t waker = waker_of(walk, event->row);
+    if (!event->entered)
+        stood(walk, event->row, to_ns);
+    if (!follow || !waker || !may_enter(walk, event)) {
+        step_wait(walk, event->row, to_ns);
+        return;
+    }
+    uint64_t end_ns = alive_until(walk, waker);
+    if (end_ns < walk->now_ns)
+        step_wait(walk, event->row, MAX(end_ns, to_ns));
+    if (walk->now_ns <= to_ns)
+        return;
+    struct frame frame = {waker, to_ns, event};
+    if (VEC_PUSH(&walk->frames, frame) < 0) {
+        walk->failed = -ENOMEM;
+        return;
+    }
+    event->entered = true;
+    walk->work++;
+}
+
+/* Was the thread there and on a CPU, so that it can have made another? */
+static bool can_create(const struct walk *walk, uint32_t thread, uint64_t time_ns)
+{
+    if (thread == 0 || walk->waits->threads[thread].start_ns >= time_ns ||
+        alive_until(walk, thread) < time_ns)
+        return false;
+    const struct path_event *event = path_threads_before(&walk->threads, thread, time_ns);
+    return !event || event->wake_ns <= time_ns;
+}
+
+/* Before its thread began: its maker, or the wait that led here. At the root nobody waited:
+ * the walk is at its beginning, or the recording says that others came first. */
+static void frame_begin(struct walk *walk, struct frame *frame)
+{
+    uint32_t creator = walk->threads.threads[frame->thread].creator;
+    if (can_create(walk, creator, walk->now_ns))
+        frame->thread = creator;
+    else if (frame->event)
+        step_wait(walk, frame->event->row, frame->floor_ns);
+    else
+        step(walk, PATH_RUNNING, frame->thread, 0, frame->floor_ns);
+}
+
+/* One wait further back, or to the end of the frame. */
+static void frame_step(struct walk *walk, struct frame *frame)
+{
+    uint64_t start_ns = walk->waits->threads[frame->thread].start_ns;
+    uint64_t floor_ns = MAX(frame->floor_ns, start_ns);
+    if (walk->now_ns <= start_ns) {
+        frame_begin(walk, frame);
+        return;
+    }
+    struct path_event *event = path_threads_before(&walk->threads, frame->thread, walk->now_ns);
+    if (!event || event->run_ns <= floor_ns) {
+        between(walk, frame->thread, floor_ns);
+        return;
+    }
+    /* Somebody who waits cannot end another's wait: clocks disagree, and nothing is made of it. */
+    bool inside = event->wake_ns > walk->now_ns;
+    between(walk, frame->thread, MAX(event->run_ns, floor_ns));
+    step_runq(walk, frame->thread, MAX(event->wake_ns, floor_ns));
+    if (walk->now_ns <= floor_ns)
+        return;
+    wait_enter(walk, event, MAX(event->start_ns, floor_ns), !inside);
+}
+
+static int walk_back(struct walk *walk)
+{
+    while (walk->frames.len > 0 && !walk->failed) {
+        struct frame *frame = &walk->frames.data[walk->frames.len - 1];
+        if (walk->now_ns > frame->floor_ns) {
+            frame_step(walk, frame);
+            continue;
+        }
+        if (frame->event)
+            frame->event->entered = false;
+        walk->frames.len--;
+    }
+    return walk->failed;
+}
+
+static int share_order(const void *a, const void *b)
+{
+    const struct path_share *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? 1 : -1;
+    if (x->what != y->what)
+        return x->what < y->what ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->wait > y->wait) - (x->wait < y->wait);
+}
+
+static int shares_build(struct arena *arena, struct critical_path *path)
+{
+    struct map_u64 at = {0};
+    VEC(struct path_share) shares = {0};
+    int r = 0;
+    for (size_t i = 0; i < path->step_count && r == 0; i++) {
+        const struct path_step *one = &path->steps[i];
+        uint64_t id = one->what == PATH_WAIT ? one->wait : one->thread;
+        bool fresh;
+        uint64_t *share = map_u64_at(&at, id << 2 | (uint64_t)one->what, &fresh);
+        struct path_share made = {one->what, one->thread, one->wait, 0, 0};
+        if (!share || (fresh && VEC_PUSH(&shares, made) < 0)) {
+            r = -ENOMEM;
+            break;
+        }
+        if (fresh)
+            *share = shares.len - 1;
+        shares.data[*share].ns += one->end_ns - one->start_ns;
+        shares.data[*share].steps++;
+    }
+    if (r == 0) {
+        path->shares = arena_alloc(arena, MAX(shares.len, (size_t)1) * sizeof(*path->shares));
+        r = path->shares ? 0 : -ENOMEM;
+    }
+    if (r == 0 && shares.len > 0) {
+        memcpy(path->shares, shares.data, shares.len * sizeof(*shares.data));
+        qsort(path->shares, shares.len, sizeof(*path->shares), share_order);
+        path->share_count = shares.len;
+    }
+    map_u64_deinit(&at);
+    VEC_FREE(&shares);
+    return r;
+}
+
+/* Steps in the order of time. */
+static int steps_keep(struct arena *arena, const struct walk *walk, struct critical_path *path)
+{
+    size_t count = walk->steps.len;
+    path->steps = arena_alloc(arena, MAX(count, (size_t)1) * sizeof(*path->steps));
+    if (!path->steps)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        path->steps[i] = walk->steps.data[count - 1 - i];
+        path->ns += path->steps[i].end_ns - path->steps[i].start_ns;
+    }
+    path->step_count = count;
+    return shares_build(arena, path);
+}
+
+static const char *path_missing(const struct waits *waits)
+{
+    if (waits->root_thread == 0 || waits->root_thread >= waits->profile.thread_count)
+        return "the whole machine has no end to walk back from: record a command or a process";
+    const struct waits_thread *root = &waits->threads[waits->root_thread];
+    if (root->end_ns <= root->start_ns)
+        return "the main thread was not recorded";
+    return NULL;
+}
+
+int critical_path_build(struct arena *arena, const struct waits *waits, struct critical_path *ret)
+{
+    struct critical_path path = {.na = path_missing(waits)};
+    path.waits = arena_alloc(arena, MAX(waits->row_count, (size_t)1) * sizeof(*path.waits));
+    if (!path.waits)
+        return -ENOMEM;
+    if (path.na) {
+        *ret = path;
+        return 0;
+    }
+    const struct waits_thread *root = &waits->threads[waits->root_thread];
+    struct walk walk = {.waits = waits, .rows = path.waits, .now_ns = root->end_ns};
+    int r = path_threads_build(arena, waits, &walk.threads);
+    struct frame frame = {waits->root_thread, root->start_ns, NULL};
+    if (r == 0)
+        r = VEC_PUSH(&walk.frames, frame);
+    if (r == 0)
+        r = walk_back(&walk);
+    if (r == 0)
+        r = steps_keep(arena, &walk, &path);
+    VEC_FREE(&walk.steps);
+    VEC_FREE(&walk.frames);
+    if (r == 0)
+        *ret = path;
+    return r;
+}

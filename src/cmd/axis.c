@@ -1,0 +1,195 @@
+/* From what was typed to a recording that can be read: opened, or made now and removed again. */
+#include "cmd/axis.h"
+
+#include "base/log.h"
+#include "store/identify.h"
+#include "symbolize/symbols.h"
+#include "target/command.h"
+#include "target/interrupt.h"
+#include "target/program.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A name that says so is believed: what is wrong with the file is then said by its reader. */
+static bool is_recording(const struct cmd_call *call, const struct axis_opts *opts)
+{
+    struct identity identity;
+    if (call->argc != 1 || opts->dashes)
+        return false;
+    return str_ends(str_from(call->argv[0]), ".whyslow") ||
+           identify_recording(call->argv[0], &identity, NULL) == 0;
+}
+
+static int scope_find(const struct cmd_call *call, const struct axis_opts *opts,
+                      struct record_run_opts *run, struct why *why)
+{
+    int asked = (call->argc > 0) + (opts->pid != 0) + opts->all + (opts->cgroup != NULL);
+    if (asked == 0)
+        return why_set(why, WHY_USAGE, EINVAL,
+                       "give a recording, or '-- COMMAND', -p PID, -a, --cgroup PATH",
+                       "nothing to look at was named");
+    if (asked > 1)
+        return why_set(why, WHY_USAGE, EINVAL, "give one of them",
+                       "a recording or command, -p, -a and --cgroup exclude each other");
+    if (opts->pid > INT32_MAX)
+        return why_set(why, WHY_USAGE, EINVAL, "'ps -e' lists the processes", "no process %u",
+                       opts->pid);
+    run->cpu.pid = (int)opts->pid;
+    run->cpu.cgroup = opts->cgroup;
+    run->cpu.scope = opts->pid      ? TARGET_ATTACHED
+                     : opts->all    ? TARGET_SYSTEM
+                     : opts->cgroup ? TARGET_CGROUP
+                                    : TARGET_SPAWNED;
+    return 0;
+}
+
+/* A recording takes no option that is about making one. */
+static int reading_check(const struct axis_opts *opts, struct why *why)
+{
+    const char *option = opts->pid           ? "-p"
+                         : opts->all         ? "-a"
+                         : opts->cgroup      ? "--cgroup"
+                         : opts->keep        ? "-o"
+                         : opts->duration_ns ? "-d"
+                                             : NULL;
+    if (!option)
+        return 0;
+    return why_set(why, WHY_USAGE, EINVAL, "leave it out; to run a file put '--' before it",
+                   "%s is for recording, and a recording was named", option);
+}
+
+static int open_recording(const char *path, struct recording **ret, struct why *why)
+{
+    int r = recording_open(path, ret, why);
+    if (r == 0 && !recording_finished(*ret))
+        log_warning("'%s' was not finished (still recording, or cut off): it holds what was "
+                    "committed",
+                    path);
+    return r;
+}
+
+static enum tier tier_of(const char *name)
+{
+    if (name && strcmp(name, "kernel") == 0)
+        return TIER_KERNEL;
+    return name && strcmp(name, "user") == 0 ? TIER_USER : TIER_NONE;
+}
+
+/* A folder of its own: SQLite puts files beside a recording while it is written. */
+static int folder_make_temporary(char folder[PATH_MAX], struct why *why)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || !*parent)
+        parent = "/tmp";
+    if (snprintf(folder, PATH_MAX, "%s/whyslow-XXXXXX", parent) >= PATH_MAX - 32)
+        return why_set(why, WHY_USAGE, ENAMETOOLONG, "set TMPDIR to a shorter path",
+                       "the path in TMPDIR is too long");
+    if (!mkdtemp(folder))
+        return why_errno(why, errno, "set TMPDIR to a folder that can be written, or give -o FILE",
+                         "cannot make a folder in '%s' for the recording", parent);
+    return 0;
+}
+
+static void temporary_remove(const char *path)
+{
+    char name[PATH_MAX + 8];
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
+        unlink(name);
+    }
+    char *slash;
+    snprintf(name, sizeof(name), "%s", path);
+    slash = strrchr(name, '/');
+    if (slash) {
+        *slash = '\0';
+        rmdir(name);
+    }
+}
+
+static int record(const struct cmd_call *call, struct record_run_opts *run,
+                  struct record_run_result *ret, struct why *why)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    char program[PATH_MAX], cache[PATH_MAX];
+    if (run->cpu.scope == TARGET_SPAWNED) {
+        int r = program_find(call->argv[0], program, why);
+        if (r < 0)
+            return r;
+        run->argv = call->argv;
+        run->program = program;
+        run->cpu.command = command_quote(&arena, call->argv);
+    }
+    run->cpu.cache_dir = symbols_cache_dir(cache, sizeof(cache));
+    run->progress = call->err;
+    int r = record_into_file(run, ret, why);
+    run->program = run->cpu.command = run->cpu.cache_dir = NULL; /* they end here */
+    return r;
+}
+
+/* Recorded, and readable: what is left of a recording that failed helps nobody here. */
+static int record_and_open(const struct cmd_call *call, const struct axis_opts *opts,
+                           struct record_run_opts *run, struct recording **ret,
+                           struct record_run_result *ret_result, struct why *why)
+{
+    char path[PATH_MAX] = "";
+    struct record_run_result result = {0};
+    int r = opts->keep ? 0 : folder_make_temporary(path, why);
+    if (r < 0)
+        return r;
+    if (!opts->keep)
+        strcat(path, "/recording.whyslow"); /* folder_make_temporary() left room */
+    run->output = opts->keep ? opts->keep : path;
+    run->duration_ns = opts->duration_ns;
+    run->offcpu.tier = tier_of(opts->tier);
+    r = record(call, run, &result, why);
+    run->output = NULL;
+    if (r == 0) {
+        r = recording_open(result.path, ret, why);
+        if (r < 0 && why)
+            why->kind = WHY_FAILED; /* we made it: nobody typed a wrong name */
+    }
+    if (r < 0 && !opts->keep)
+        temporary_remove(path);
+    if (r == 0)
+        *ret_result = result;
+    return r;
+}
+
+int axis_recording(const struct cmd_call *call, const struct axis_opts *opts,
+                   struct record_run_opts *run, bool machine_output, struct recording **ret,
+                   struct record_run_result *ret_result, struct why *why)
+{
+    if (is_recording(call, opts)) {
+        int r = reading_check(opts, why);
+        if (r == 0)
+            r = open_recording(call->argv[0], ret, why);
+        if (r == 0)
+            *ret_result = (struct record_run_result){0};
+        return r;
+    }
+    int r = scope_find(call, opts, run, why);
+    if (r < 0)
+        return r;
+    run->output_to_stderr = machine_output;
+    interrupt_watch();
+    r = record_and_open(call, opts, run, ret, ret_result, why);
+    if (r < 0)
+        interrupt_unwatch();
+    return r;
+}
+
+void axis_close(const struct axis_opts *opts, struct recording *recording,
+                const struct record_run_result *result)
+{
+    recording_close(recording);
+    if (result->path[0] == '\0')
+        return;
+    if (!opts->keep)
+        temporary_remove(result->path);
+    interrupt_unwatch();
+}

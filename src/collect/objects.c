@@ -1,0 +1,195 @@
+/* Ids of the kernel programs to objects of the sink, each told once. */
+#include "collect/objects.h"
+
+#include "collect/objects_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SAME(name) _Static_assert((int)OBJECT_ID_##name == (int)OBJECT_##name, "format and model")
+SAME(NONE);
+SAME(FILE);
+SAME(DIRECTORY);
+SAME(BLOCK_DEVICE);
+SAME(CHAR_DEVICE);
+SAME(PIPE);
+SAME(SOCKET);
+SAME(EVENT);
+SAME(TIMER);
+SAME(POLL_SET);
+SAME(FUTEX);
+SAME(KERNEL_LOCK);
+SAME(PROCESS);
+SAME(OTHER);
+SAME(CLIENT);
+SAME(SERVER);
+SAME(LISTENING);
+SAME(LOCAL);
+
+int objects_open(struct sink *sink, struct objects **ret)
+{
+    struct objects *objects = calloc(1, sizeof(*objects));
+    if (!objects)
+        return -ENOMEM;
+    objects->sink = sink;
+    objects->net.diag_fd = -1;
+    *ret = objects;
+    return 0;
+}
+
+void objects_close(struct objects *objects)
+{
+    if (!objects)
+        return;
+    net_tables_deinit(&objects->net);
+    intern_deinit(&objects->keys);
+    VEC_FREE(&objects->entries);
+    free(objects);
+}
+
+/* An inode's number is one of its file system's: both together make the key. */
+static uint64_t key_of(const struct object_id *id)
+{
+    uint64_t parts[2] = {id->ino, id->dev};
+    return id->dev == 0 ? id->ino : hash_bytes(parts, sizeof(parts));
+}
+
+static int sink_tell(struct objects *objects, const struct object_id *id, struct str name,
+                     uint32_t *ret)
+{
+    struct object_info info = {
+        .kind = (enum object_kind)id->kind,
+        .flags = id->flags,
+        .key = key_of(id),
+        .name = name,
+    };
+    return sink_object(objects->sink, &info, ret);
+}
+
+int object_shared(struct objects *objects, uint16_t kind, uint32_t *ret)
+{
+    struct object_id id = {.ino = UINT64_MAX, .kind = kind};
+    objects->counts.beyond++;
+    int r = 0;
+    if (objects->shared[kind] == 0)
+        r = sink_tell(objects, &id, STR("(more than are kept apart)"), &objects->shared[kind]);
+    if (r == 0)
+        *ret = objects->shared[kind];
+    return r;
+}
+
+static bool kind_is_known(const struct object_id *id)
+{
+    return id->kind > OBJECT_ID_NONE && id->kind <= OBJECT_ID_OTHER;
+}
+
+int object_entry_need(struct objects *objects, const struct object_id *id, uint32_t *ret_index)
+{
+    /* Roles of a socket come and go; it stays the same socket. */
+    struct object_id key = *id;
+    key.flags = 0;
+    struct str bytes = {(const char *)&key, sizeof(key)};
+    uint32_t number = intern_find(&objects->keys, bytes);
+    if (number == 0) {
+        if (objects->entries.len >= OBJECTS_MAX)
+            return -E2BIG;
+        struct object_record nameless = {.id = *id, .ino = id->ino};
+        struct object_entry entry = {.flags = id->flags};
+        char name[128];
+        if (id->kind == OBJECT_ID_FILE)
+            nameless.ino = (uint32_t)id->ino; /* above it stands the generation */
+        int r = sink_tell(objects, id, object_name(&nameless, name, sizeof(name)), &entry.id);
+        if (r < 0)
+            return r;
+        if (VEC_RESERVE(&objects->entries, objects->entries.len + 1) < 0 ||
+            intern_add(&objects->keys, bytes, &number, NULL) < 0)
+            return -ENOMEM;
+        objects->entries.data[objects->entries.len++] = entry;
+    }
+    *ret_index = number - 1;
+    return 0;
+}
+
+/* The sink joins flags: told again when there are new ones. */
+static int flags_add(struct objects *objects, uint32_t index, const struct object_id *id)
+{
+    struct object_entry *entry = &objects->entries.data[index];
+    uint32_t same;
+    if ((entry->flags | id->flags) == entry->flags)
+        return 0;
+    entry->flags |= id->flags;
+    return sink_tell(objects, id, (struct str){"", 0}, &same);
+}
+
+int object_entry_name(struct objects *objects, uint32_t index, uint16_t flags, struct str name)
+{
+    struct object_entry *entry = &objects->entries.data[index];
+    entry->named = true;
+    entry->flags |= flags;
+    return sink_object_name(objects->sink, entry->id, name);
+}
+
+int objects_find(struct objects *objects, const struct object_id *id, uint32_t *ret)
+{
+    uint32_t index;
+    if (!kind_is_known(id)) {
+        *ret = 0;
+        return 0;
+    }
+    int r = object_entry_need(objects, id, &index);
+    if (r == -E2BIG)
+        return object_shared(objects, id->kind, ret);
+    if (r == 0)
+        r = flags_add(objects, index, id);
+    if (r == 0)
+        *ret = objects->entries.data[index].id;
+    return r;
+}
+
+int objects_name(struct objects *objects, const struct object_id *id, struct str name)
+{
+    uint32_t index;
+    int r = kind_is_known(id) ? object_entry_need(objects, id, &index) : -EINVAL;
+    if (r == -E2BIG || r == -EINVAL)
+        return 0;
+    return r < 0 ? r : object_entry_name(objects, index, id->flags, name);
+}
+
+int objects_take(struct objects *objects, const void *record, size_t bytes)
+{
+    const struct object_record *told = record;
+    if (bytes != sizeof(*told) || told->type != OBJECT_RECORD_TYPE || !kind_is_known(&told->id)) {
+        objects->counts.refused++;
+        return 0;
+    }
+    uint32_t index;
+    int r = object_entry_need(objects, &told->id, &index);
+    if (r == -E2BIG)
+        return 0; /* counted when somebody waits for it */
+    if (r == 0)
+        r = flags_add(objects, index, &told->id);
+    if (r < 0)
+        return r;
+    char name[OBJECT_NAME_BYTES];
+    objects->counts.told++;
+    return object_entry_name(objects, index, told->id.flags, object_name(told, name, sizeof(name)));
+}
+
+int objects_of_child(struct objects *objects, uint32_t process, uint32_t pid, uint32_t *ret)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "pid %u", pid);
+    struct object_info info = {
+        .kind = OBJECT_PROCESS,
+        .process = process,
+        .key = pid,
+        .name = pid ? str_from(name) : STR("any child"),
+    };
+    return sink_object(objects->sink, &info, ret);
+}
+
+struct objects_counts objects_counts(const struct objects *objects)
+{
+    return objects->counts;
+}

@@ -1,0 +1,25 @@
+/* The histogram of a row of waits as bytes: what wait.buckets holds.
+ *
+ * For every bucket that is not empty, two numbers: how many empty ones lie between it and the
+ * one before, and its count. Numbers are LEB128: seven bits a byte, the lowest first. Most rows
+ * have a handful of buckets and take a dozen bytes instead of 512.
+ *
+ * Pure: no SQLite, no files. docs/recording.md describes the bytes. */
+#pragma once
+
+#include "base/macros.h"
+#include "model/wait.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A gap is below 128: one byte; a count has 32 bits: five. */
+enum { WAIT_BUCKETS_BYTES_MAX = WAIT_BUCKETS * 6 };
+
+/* How many bytes were written. */
+size_t wait_buckets_encode(const uint32_t buckets[WAIT_BUCKETS],
+                           unsigned char bytes[WAIT_BUCKETS_BYTES_MAX]);
+/* Accepts any bytes; false when they are not what wait_buckets_encode() writes, and `ret` is
+ * untouched then. */
+MUST_USE bool wait_buckets_decode(const unsigned char *bytes, size_t size,
+                                  uint32_t ret[WAIT_BUCKETS]);
