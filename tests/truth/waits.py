@@ -145,7 +145,8 @@ def case_epoll():
     """Idle most of the time, and idle is not ranked."""
     answer, truth, _ = look(calls, "epoll", 1500)
     check(answer, truth, "serves", "idle")
-    check(answer, truth, "asks_the_server", *(("net",) if tier == "kernel" else ("net", "idle")))
+    if tier == "kernel":  # answers come within 2 ms: too short for a reader that comes by every 10
+        check(answer, truth, "asks_the_server", "net")
     server = next(iter(truth.tids("serves")))
     idle = answer.threads[server]["classes_ms"]["idle"]
     between("idle of the server's life", idle / truth.lives[server]["life_ms"], 0.6, 1)
@@ -214,15 +215,22 @@ def case_many():
         check(answer, truth, function, "lock")
         assert len(answer.threads) == 10001, len(answer.threads)
     else:
+        # Every wait counts; why is known of those that the reader, who may not take more than its
+        # share of a CPU, came by.
         print(stderr)
-        between("share seen", answer.total(function) / truth.sum(function), 0.5, 1.05)
+        between("share with its stack", answer.total(function) / truth.sum(function), 0.05, 1.05)
+        between("share of the time", sum(row["total_ms"] for row in answer.rows) / truth.sum(function), 0.75, 1.1)
     check_lives(answer, truth)
 
 
 def case_short():
     """Threads that live for 1 ms."""
-    answer, truth, _ = look(threads, "short", 2000)
-    if tier == "kernel":
+    answer, truth, _ = look(threads, "short", 2000, lives=tier == "kernel")
+    if tier != "kernel":
+        # Gone before the reader comes by: the time is there, and that it was not seen is said.
+        total = sum(row["total_ms"] for row in answer.rows if row["class"] != "child")
+        between("off the CPU", total / truth.sum("sleeps_shortly"), 0.75, 1.2)
+    else:
         check(answer, truth, "sleeps_shortly", *HABIT)
 
 
