@@ -93,6 +93,7 @@ def case_postgresql():
     done = lab.run(lab.whyslow, "waits", "--json", "--idle", "--limit", "0", "s.whyslow")
     answer = Answer(json.loads(done.stdout))
     answer.show()
+    assert answer.json["honesty"]["tier"] == "kernel"
     check_complete(answer)
     print(collections.Counter(f"{kind}:{event}" for _, kind, event in rows).most_common(12))
     assert len(rows) > 500, len(rows)

@@ -220,7 +220,8 @@ def case_many():
         print(stderr)
         between("share with its stack", answer.total(function) / truth.sum(function), 0.05, 1.05)
         between("share of the time", sum(row["total_ms"] for row in answer.rows) / truth.sum(function), 0.75, 1.1)
-    check_lives(answer, truth)
+    if tier == "kernel":
+        check_lives(answer, truth)
 
 
 def case_short():
