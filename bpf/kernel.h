@@ -20,6 +20,7 @@ typedef __u32 __wsum;
 /* From the kernel's interface, whose numbers never change. */
 enum {
     BPF_MAP_TYPE_HASH = 1,
+    BPF_MAP_TYPE_ARRAY = 2,
     BPF_MAP_TYPE_PERCPU_ARRAY = 6,
     BPF_MAP_TYPE_STACK_TRACE = 7,
     BPF_MAP_TYPE_LRU_HASH = 9,
@@ -66,22 +67,35 @@ struct mm_struct {
 
 struct files_struct;
 
+struct thread_info {
+    __u32 status; /* x86: whether the system call is one of 32 bits */
+    unsigned long flags;
+};
+
 struct task_struct {
-    int pid;
-    int tgid;
+    struct thread_info thread_info;
+    unsigned int __state; /* Linux 5.14 */
+    long state;           /* before */
+    void *stack;
+    unsigned int flags;
+    int pid, tgid;
     struct files_struct *files;
-    struct task_struct *group_leader;
     struct mm_struct *mm;
     struct pid *thread_pid;
+    struct task_struct *group_leader;
+    __u64 self_exec_id;
+    unsigned int in_iowait : 1;
 };
 
 struct pt_regs {
     unsigned long sp;
 #if defined(TARGET_x86_64)
+    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
     unsigned long ip;
-    unsigned long orig_ax;
 #elif defined(TARGET_aarch64)
+    unsigned long regs[31];
     unsigned long pc;
+    __u64 orig_x0;
     __s32 syscallno;
 #else
 #error "which register is the program counter here?"

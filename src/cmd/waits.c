@@ -29,7 +29,7 @@ static const struct opt waits_options[] = {
 
 static int load(struct waits_run *run, struct why *why)
 {
-    int r = wait_honesty_load(run->recording, &run->honesty, why);
+    int r = wait_honesty_load(run->arena, run->recording, &run->honesty, why);
     if (r == 0)
         r = waits_load(run->arena, run->recording, &run->waits, why);
     if (r < 0)

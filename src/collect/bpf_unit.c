@@ -126,13 +126,21 @@ int bpf_unit_open(const struct bpf_blob *blob, const char *cache_dir, struct bpf
     return 0;
 }
 
+void bpf_unit_detach(struct bpf_unit *unit)
+{
+    libbpf_print_fn_t old = words_begin();
+    for (size_t i = 0; i < unit->link_count; i++)
+        bpf_link__destroy(unit->links[i]);
+    unit->link_count = 0;
+    libbpf_set_print(old);
+}
+
 void bpf_unit_close(struct bpf_unit *unit)
 {
     if (!unit)
         return;
+    bpf_unit_detach(unit);
     libbpf_print_fn_t old = words_begin();
-    for (size_t i = 0; i < unit->link_count; i++)
-        bpf_link__destroy(unit->links[i]);
     bpf_object__close(unit->object);
     libbpf_set_print(old);
     free(unit->log);

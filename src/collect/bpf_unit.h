@@ -42,6 +42,8 @@ MUST_USE int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t 
 MUST_USE int bpf_unit_map_share(struct bpf_unit *unit, const char *map, int fd, struct why *why);
 MUST_USE int bpf_unit_load(struct bpf_unit *unit, struct why *why);
 MUST_USE int bpf_unit_attach(struct bpf_unit *unit, struct why *why);
+/* Programs run no more, maps stay. */
+void bpf_unit_detach(struct bpf_unit *unit);
 
 /* Fds of the unit's; -ENOENT. */
 int bpf_unit_program_fd(const struct bpf_unit *unit, const char *program);

@@ -173,13 +173,15 @@ static int start(struct collector *c, struct why *why)
 int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
               struct why *why)
 {
-    if (opts->rate_hz == 0 || opts->rate_hz > CPU_RATE_HZ_MAX)
+    if (!opts->no_samples && (opts->rate_hz == 0 || opts->rate_hz > CPU_RATE_HZ_MAX))
         return why_set(why, WHY_USAGE, EINVAL, "999 is a good rate", "the rate must be 1 to %d Hz",
                        CPU_RATE_HZ_MAX);
     struct collector *c = calloc(1, sizeof(*c));
     if (!c)
         return why_nomem(why);
     c->opts = *opts;
+    if (opts->no_samples)
+        c->opts.rate_hz = CPU_RATE_HZ; /* of events that are never switched on */
     c->sink = sink;
     c->cgroup_fd = -1;
     c->own_start_ns = own_cpu_ns();

@@ -339,3 +339,14 @@ uint64_t stacks_generation(const struct stacks *st, int pid)
                                                               : st->processes.data[process].space;
     return space ? space->generation : 0;
 }
+
+uint64_t stacks_code_at(const struct stacks *st, int pid, uint64_t address)
+{
+    uint32_t process = process_find(st, pid), tag;
+    uint64_t vaddr;
+    const struct unwind_space *space = process == STACKS_NONE ? NULL
+                                                              : st->processes.data[process].space;
+    if (!space || !unwind_space_find(space, address, &tag, &vaddr))
+        return 0;
+    return hash_u64(vaddr ^ hash_u64(tag)) | 1;
+}

@@ -110,6 +110,10 @@ MUST_USE int stacks_on_top(struct stacks *stacks, uint32_t stack, const uint64_t
 /* Changes with every change of what is mapped in a process; 0: it is not known. */
 uint64_t stacks_generation(const struct stacks *stacks, int pid);
 
+/* What stands at an address of a process: an image and a place in it, as one number; 0: nothing
+ * that is known to be code. */
+uint64_t stacks_code_at(const struct stacks *stacks, int pid, uint64_t address);
+
 /* Names all frames seen, embeds source and code of the hottest, hands notes on images that
  * could not be read to the sink (document "images"). */
 MUST_USE int stacks_finish(struct stacks *stacks, struct why *why);

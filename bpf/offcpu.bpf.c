@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Where threads wait: every switch off the CPU and back, and who ended it.
+ *
+ * A thread's state is in one map; when it is on a CPU again, the wait is over and added up with
+ * those that are alike. Two maps of sums take turns, so that user space can empty one in peace.
+ * Only waits that are long, and stacks that were not recognised (known.h), go through the ring. */
+#include "kernel.h"
+
+#include "known.h"
+#include "registers.h"
+
+char offcpu_license[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct offcpu_config config;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 20); /* set before loading */
+} told SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct offcpu_control);
+} control SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, OFFCPU_THREADS_MAX);
+    __type(key, __u32);
+    __type(value, struct offcpu_thread);
+} threads SEC(".maps");
+
+/* Threads whose stacks are deeper than a copy; told by user space. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, OFFCPU_THREADS_MAX);
+    __type(key, __u32);
+    __type(value, __u8);
+} deep SEC(".maps");
+
+struct tallies {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, OFFCPU_TALLIES_MAX);
+    __type(key, struct offcpu_key);
+    __type(value, struct offcpu_tally);
+} tallies_0 SEC(".maps"), tallies_1 SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, OFFCPU_KERNEL_STACKS_MAX);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, OFFCPU_KERNEL_FRAMES * sizeof(__u64));
+} kernel_stacks SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, OFFCPU_COUNTS);
+    __type(key, __u32);
+    __type(value, __u64);
+} counts SEC(".maps");
+
+struct spare {  /* what does not fit on a program's stack */
+    __u64 refs; /* given out on this CPU */
+    struct offcpu_tally none;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct spare);
+} spares SEC(".maps");
+
+enum {
+    NAMESPACES_MAX = 8,
+    CPU_BITS = 12,    /* lowest bits of a ref */
+    TASK_EXITING = 4, /* task_struct.flags */
+    STATE_UNINTERRUPTIBLE = 2,
+    STATE_WAKING = 0x200,
+    WAKE_PAUSE_NS = 1000000, /* between two wake-ups of user space */
+    FIRST_STACK_BYTES_MAX = 128 << 20,
+    /* enum wait_flag, enum wait_kind, enum wait_futex and enum object_kind of the model */
+    FLAG_UNINTERRUPTIBLE = 1 << 0,
+    FLAG_IO = 1 << 1,
+    FLAG_FAULT = 1 << 2,
+    FLAG_BY_INTERRUPT = 1 << 3,
+    FLAG_LIMITED = 1 << 4,
+    KIND_BLOCKED = 0,
+    KIND_RUNQ = 1,
+    KIND_HOLD = 2,
+};
+
+static __always_inline void count_add(__u32 what, __u64 value)
+{
+    __u64 *count = bpf_map_lookup_elem(&counts, &what);
+    if (count)
+        *count += value;
+}
+
+static __always_inline struct offcpu_control *control_get(void)
+{
+    __u32 zero = 0;
+    return bpf_map_lookup_elem(&control, &zero);
+}
+
+/* A thread's id where we are: containers count from one again. 0: it is not to be seen there. */
+static __noinline __u32 tid_here(struct task_struct *task)
+{
+    if (config.pid_ns == 0)
+        return task->pid;
+    struct pid *pid = BPF_CORE_READ(task, thread_pid);
+    unsigned int level = BPF_CORE_READ(pid, level);
+    const char *numbers = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
+    for (unsigned int i = 0; i < NAMESPACES_MAX && i <= level; i++) {
+        const struct upid *upid = (const void *)(numbers + i * bpf_core_type_size(struct upid));
+        if (BPF_CORE_READ(upid, ns, ns.inum) == config.pid_ns)
+            return BPF_CORE_READ(upid, nr);
+    }
+    return 0;
+}
+
+static __always_inline __u32 state_of(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->__state))
+        return task->__state;
+    return (__u32)task->state;
+}
+
+/* ---- sums ---- */
+
+struct wait {
+    struct offcpu_key key;
+    __u64 start_ns, end_ns, ns; /* ns: what is added up, not always all of it */
+    __u64 owned_ns, owner_off_ns;
+};
+
+static __always_inline struct offcpu_tally *tally_at(void *map, const struct offcpu_key *key)
+{
+    __u32 zero = 0;
+    struct offcpu_tally *tally = bpf_map_lookup_elem(map, key);
+    if (tally)
+        return tally;
+    struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
+    if (!spare || bpf_map_update_elem(map, key, &spare->none, BPF_NOEXIST) != 0)
+        return 0;
+    return bpf_map_lookup_elem(map, key);
+}
+
+static __always_inline struct offcpu_tally *tally_now(const struct offcpu_key *key)
+{
+    struct offcpu_control *now = control_get();
+    if (!now)
+        return 0;
+    return now->round & 1 ? tally_at(&tallies_1, key) : tally_at(&tallies_0, key);
+}
+
+/* No two CPUs add to one key at a time: all that is in it is of one thread. */
+__attribute__((noinline)) int wait_add(struct wait *wait)
+{
+    if (!wait)
+        return 0;
+    struct offcpu_tally *tally = tally_now(&wait->key);
+    if (!tally) {
+        wait->key.waker_stack = 0;
+        wait->key.waker_tid = 0;
+        wait->key.waker_tgid = 0;
+        tally = tally_now(&wait->key);
+        count_add(tally ? OFFCPU_TALLIES_MERGED : OFFCPU_TALLIES_FULL, 1);
+    }
+    if (!tally)
+        return 0;
+    __u64 ns = wait->ns;
+    if (tally->count == 0)
+        tally->first_ns = wait->start_ns;
+    tally->count++;
+    tally->total_ns += ns;
+    if (ns > tally->max_ns)
+        tally->max_ns = ns;
+    tally->last_ns = wait->end_ns;
+    tally->owned_ns += wait->owned_ns;
+    tally->owner_off_ns += wait->owner_off_ns;
+    tally->buckets[offcpu_bucket(ns) & (OFFCPU_BUCKETS - 1)]++;
+    return 1;
+}
+
+/* ---- the ring ---- */
+
+static __always_inline __u64 wake_flags(bool soon, __u64 now_ns)
+{
+    struct offcpu_control *now = control_get();
+    if (now && (soon || bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) > config.ring_bytes / 2) &&
+        now_ns - now->woken_ns > WAKE_PAUSE_NS) {
+        now->woken_ns = now_ns;
+        return BPF_RB_FORCE_WAKEUP;
+    }
+    return BPF_RB_NO_WAKEUP;
+}
+
+__attribute__((noinline)) int event_tell(const struct wait *wait, __u64 wake_ns)
+{
+    if (!wait)
+        return 0;
+    struct offcpu_event *event = bpf_ringbuf_reserve(&told, sizeof(*event), 0);
+    if (!event)
+        return 0;
+    event->head.record = OFFCPU_EVENT;
+    event->head.tid = wait->key.tid;
+    event->head.tgid = wait->key.tgid;
+    event->head.exec = wait->key.exec;
+    event->head.time_ns = wait->end_ns;
+    event->key = wait->key;
+    event->start_ns = wait->start_ns;
+    event->wake_ns = wake_ns;
+    event->owned_ns = wait->owned_ns;
+    event->owner_off_ns = wait->owner_off_ns;
+    bpf_ringbuf_submit(event, wake_flags(false, wait->end_ns));
+    return 1;
+}
+
+/* ---- stacks ---- */
+
+static __always_inline __u32 pages_read(__u8 *bytes, __u64 sp, __u32 pages)
+{
+    __u32 len = 0;
+    for (__u32 i = 0; i < OFFCPU_COPY_PAGES_DEEP; i++) {
+        if (i >= pages)
+            break;
+        __u64 at = sp + i * OFFCPU_PAGE_BYTES;
+        if (bpf_probe_read_user(bytes + i * OFFCPU_PAGE_BYTES, OFFCPU_PAGE_BYTES,
+                                (const void *)at) != 0) {
+            /* Up to the end of the page, behind which there is nothing. */
+            __u32 rest = OFFCPU_PAGE_BYTES - (at & (OFFCPU_PAGE_BYTES - 1));
+            if (rest < OFFCPU_PAGE_BYTES &&
+                bpf_probe_read_user(bytes + i * OFFCPU_PAGE_BYTES, rest, (const void *)at) == 0)
+                len += rest;
+            break;
+        }
+        len += OFFCPU_PAGE_BYTES;
+    }
+    return len;
+}
+
+struct copying {
+    __u64 ref, now_ns, sp;
+    __u32 alike, pid;
+};
+
+static __always_inline bool copy_fill(struct offcpu_copy *copy, const struct offcpu_thread *thread,
+                                      const struct pt_regs *regs, const struct copying *what,
+                                      __u32 pages)
+{
+    copy->head.record = OFFCPU_COPY;
+    copy->head.tid = thread->tid;
+    copy->head.tgid = thread->tgid;
+    copy->head.exec = thread->exec;
+    copy->head.time_ns = what->now_ns;
+    copy->ref = what->ref;
+    copy->kernel_tgid = thread->kernel_tgid;
+    copy->alike = what->alike;
+    copy->known = REGISTERS_KNOWN;
+    copy->kernel_tid = what->pid;
+    copy->unused = 0;
+    copy->address = what->sp;
+    copy->pc = regs_pc(regs);
+    regs_copy(regs, copy->registers);
+    copy->len = pages_read(copy->bytes, what->sp, pages);
+    return copy->len > 0;
+}
+
+static __always_inline void copy_end(struct offcpu_copy *copy, bool good, __u64 now_ns)
+{
+    if (good)
+        bpf_ringbuf_submit(copy, wake_flags(true, now_ns));
+    else
+        bpf_ringbuf_discard(copy, BPF_RB_NO_WAKEUP);
+    if (!good)
+        count_add(OFFCPU_UNREADABLE, 1);
+}
+
+/* The same in two sizes: what is reserved must be a constant. */
+static __noinline bool copy_short(const struct offcpu_thread *thread, const struct pt_regs *regs,
+                                  const struct copying *what)
+{
+    struct offcpu_copy *copy = bpf_ringbuf_reserve(
+        &told, sizeof(*copy) + OFFCPU_COPY_PAGES * OFFCPU_PAGE_BYTES, 0);
+    if (!copy) {
+        count_add(OFFCPU_RING_FULL, 1);
+        return false;
+    }
+    bool good = copy_fill(copy, thread, regs, what, OFFCPU_COPY_PAGES);
+    copy_end(copy, good, what->now_ns);
+    return good;
+}
+
+static __noinline bool copy_deep(const struct offcpu_thread *thread, const struct pt_regs *regs,
+                                 const struct copying *what)
+{
+    struct offcpu_copy *copy = bpf_ringbuf_reserve(
+        &told, sizeof(*copy) + OFFCPU_COPY_PAGES_DEEP * OFFCPU_PAGE_BYTES, 0);
+    if (!copy) {
+        count_add(OFFCPU_RING_FULL, 1);
+        return false;
+    }
+    bool good = copy_fill(copy, thread, regs, what, OFFCPU_COPY_PAGES_DEEP);
+    copy_end(copy, good, what->now_ns);
+    return good;
+}
+
+static __always_inline bool is_deep(struct task_struct *task, struct mm_struct *mm, __u64 sp)
+{
+    __u64 first = mm->start_stack;
+    __u32 pid = task->pid;
+    if (sp < first && first - sp < FIRST_STACK_BYTES_MAX)
+        return first - sp > OFFCPU_COPY_PAGES * OFFCPU_PAGE_BYTES;
+    return bpf_map_lookup_elem(&deep, &pid) != 0;
+}
+
+static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_struct *mm,
+                                        const struct pt_regs *regs, struct offcpu_thread *thread,
+                                        __u32 alike, __u64 now_ns)
+{
+    __u32 zero = 0;
+    struct offcpu_control *now = control_get();
+    struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
+    if (!now || !spare)
+        return 0;
+    if (thread->round != now->round) {
+        thread->round = now->round;
+        thread->copies = 0;
+    }
+    if (thread->copies >= OFFCPU_COPIES_A_ROUND) {
+        count_add(OFFCPU_SPARED, 1);
+        return 0;
+    }
+    thread->copies++;
+    struct copying what = {
+        .ref = ++spare->refs << CPU_BITS | (bpf_get_smp_processor_id() & ((1 << CPU_BITS) - 1)),
+        .now_ns = now_ns,
+        .sp = regs->sp,
+        .alike = alike,
+        .pid = task->pid,
+    };
+    bool good = is_deep(task, mm, what.sp) ? copy_deep(thread, regs, &what)
+                                           : copy_short(thread, regs, &what);
+    if (!good)
+        return 0;
+    count_add(alike > 0 ? OFFCPU_READ_AGAIN : OFFCPU_COPIED, 1);
+    return what.ref;
+}
+
+/* The ref of the stack that the current thread entered the kernel with; 0: not known. */
+static __noinline __u64 stack_of(struct task_struct *task, struct mm_struct *mm,
+                                 const struct pt_regs *regs, struct offcpu_thread *thread,
+                                 __u64 now_ns)
+{
+    struct known_place place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)};
+    struct offcpu_known_key key = {
+        .pc = regs_pc(regs),
+        .sp = place.sp,
+        .kernel_tgid = thread->kernel_tgid,
+        .exec = thread->exec,
+    };
+    for (key.alike = 0; key.alike < OFFCPU_KNOWN_ALIKE; key.alike++) {
+        const struct offcpu_known *stack = bpf_map_lookup_elem(&known, &key);
+        if (!stack)
+            break;
+        int compared = known_is(stack, &place);
+        if (compared > 0) {
+            count_add(OFFCPU_RECOGNISED, 1);
+            count_add(OFFCPU_VERIFIED, compared);
+            return stack->ref;
+        }
+    }
+    return stack_copy(task, mm, regs, thread, key.alike, now_ns);
+}
+
+/* ---- threads ---- */
+
+static __always_inline bool is_wanted(struct task_struct *task, bool current)
+{
+    if (task->flags & TASK_EXITING)
+        return false; /* it has been taken leave of */
+    if (config.scope == OFFCPU_TREE)
+        return config.pid_ns == 0 ? (__u32)task->tgid == config.root
+                                  : tid_here(task->group_leader) == config.root;
+    if (config.scope == OFFCPU_CGROUP)
+        return current &&
+               bpf_get_current_ancestor_cgroup_id((int)config.cgroup_level) == config.cgroup_id;
+    return task->mm != 0;
+}
+
+static __noinline struct offcpu_thread *thread_new(struct task_struct *task, __u64 now_ns, bool on)
+{
+    __u32 pid = task->pid;
+    struct offcpu_thread thread = {
+        .on_ns = on ? now_ns : 0,
+        .off_ns = on ? 0 : now_ns,
+        .tid = tid_here(task),
+        .tgid = tid_here(task->group_leader),
+        .kernel_tgid = task->tgid,
+        .exec = (__u16)task->self_exec_id,
+        .flags = on ? 0 : OFFCPU_THREAD_READY,
+    };
+    if (thread.tid == 0 || thread.tgid == config.own)
+        return 0;
+    if (bpf_map_update_elem(&threads, &pid, &thread, BPF_ANY) != 0) {
+        count_add(OFFCPU_THREADS_FULL, 1);
+        return 0;
+    }
+    return bpf_map_lookup_elem(&threads, &pid);
+}
+
+/* What the call is, on what, and whether it ends by itself. */
+static __always_inline void call_look(struct task_struct *task, const struct pt_regs *regs,
+                                      struct offcpu_thread *thread)
+{
+    struct offcpu_key *key = &thread->key;
+    key->syscall = regs_call(task, regs);
+    if (key->syscall == NO_CALL)
+        key->flags |= FLAG_FAULT;
+    if (key->syscall < 0 || key->syscall >= OFFCPU_CALLS_MAX)
+        return;
+    struct offcpu_call call = config.calls[key->syscall & (OFFCPU_CALLS_MAX - 1)];
+    if (call.limit_kind == OFFCPU_LIMIT_ALWAYS)
+        key->flags |= FLAG_LIMITED;
+    if (call.limit > 0) {
+        __u64 limit = regs_argument(regs, call.limit);
+        if (call.limit_kind == OFFCPU_LIMIT_MS ? (__s32)limit >= 0 : limit != 0)
+            key->flags |= FLAG_LIMITED;
+    }
+}
+
+static __noinline int switch_out(void *context, struct task_struct *prev, bool preempted,
+                                 __u64 now_ns)
+{
+    __u32 pid = prev->pid;
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (!thread) {
+        if (!is_wanted(prev, true))
+            return 0;
+        thread = thread_new(prev, now_ns, true);
+        if (!thread)
+            return 0;
+    }
+    if (thread->on_ns > 0)
+        thread->running_ns += now_ns - thread->on_ns;
+    thread->on_ns = 0;
+    thread->off_ns = now_ns;
+    __u32 state = state_of(prev);
+    thread->flags = 0;
+    if (preempted || state == 0) {
+        thread->flags = OFFCPU_THREAD_READY;
+        return 0;
+    }
+    struct offcpu_key *key = &thread->key;
+    if (state != STATE_WAKING) { /* else somebody was quicker than our leaving */
+        thread->wake_ns = 0;
+        key->waker_tid = 0;
+        key->waker_tgid = 0;
+        key->waker_stack = 0;
+        key->flags = 0;
+    }
+    key->flags &= FLAG_BY_INTERRUPT;
+    key->tid = thread->tid;
+    key->tgid = thread->tgid;
+    key->exec = (__u16)thread->exec;
+    key->kind = KIND_BLOCKED;
+    key->detail = 0;
+    key->object = 0;
+    key->object_device = 0;
+    key->object_kind = 0;
+    key->object_flags = 0;
+    key->syscall = NO_CALL;
+    key->stack = 0;
+    if (state & STATE_UNINTERRUPTIBLE)
+        key->flags |= FLAG_UNINTERRUPTIBLE;
+    if (BPF_CORE_READ_BITFIELD(prev, in_iowait))
+        key->flags |= FLAG_IO;
+    struct mm_struct *mm = prev->mm;
+    if (mm) {
+        const struct pt_regs *regs = (const void *)bpf_task_pt_regs((void *)prev);
+        call_look(prev, regs, thread);
+        key->stack = stack_of(prev, mm, regs, thread, now_ns);
+    }
+    key->kernel_stack = (__s32)bpf_get_stackid(context, &kernel_stacks, 0);
+    if (key->kernel_stack < 0) {
+        key->kernel_stack = -1;
+        count_add(OFFCPU_KERNEL_FULL, 1);
+    }
+    return 0;
+}
+
+static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
+{
+    __u32 pid = next->pid;
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (!thread) {
+        if (config.scope == OFFCPU_TREE && is_wanted(next, false))
+            thread_new(next, now_ns, true);
+        return 0;
+    }
+    __u64 off_ns = thread->off_ns, wake_ns = thread->wake_ns;
+    bool ready = thread->flags & OFFCPU_THREAD_READY;
+    thread->off_ns = 0;
+    thread->wake_ns = 0;
+    thread->on_ns = now_ns;
+    if (off_ns == 0)
+        return 0;
+    thread->off_total_ns += now_ns - off_ns;
+    if (ready || wake_ns == 0)
+        wake_ns = ready ? off_ns : now_ns;
+    if (wake_ns < off_ns)
+        wake_ns = off_ns;
+    struct wait wait = {.start_ns = off_ns, .end_ns = now_ns, .ns = wake_ns - off_ns};
+    bool is_long = now_ns - off_ns >= config.long_ns;
+    if (!ready) {
+        wait.key = thread->key;
+        count_add(OFFCPU_WAITS, 1);
+        if (!is_long || !event_tell(&wait, wake_ns)) {
+            wait.end_ns = wake_ns;
+            wait_add(&wait);
+        }
+        is_long = false; /* the event has both parts */
+    }
+    struct wait runq = {.start_ns = wake_ns, .end_ns = now_ns, .ns = now_ns - wake_ns};
+    runq.key.tid = thread->tid;
+    runq.key.tgid = thread->tgid;
+    runq.key.exec = (__u16)thread->exec;
+    runq.key.kind = KIND_RUNQ;
+    runq.key.kernel_stack = -1;
+    runq.key.syscall = NO_CALL;
+    if (!is_long || !event_tell(&runq, wake_ns))
+        wait_add(&runq);
+    return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int offcpu_switch(__u64 *context)
+{
+    __u64 now_ns = bpf_ktime_get_ns();
+    struct task_struct *prev = (void *)context[1], *next = (void *)context[2];
+    switch_out(context, prev, context[0] & 1, now_ns);
+    switch_in(next, now_ns);
+    return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int offcpu_waking(__u64 *context)
+{
+    struct task_struct *task = (void *)context[0];
+    __u32 pid = task->pid;
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (!thread || thread->wake_ns != 0 || (thread->flags & OFFCPU_THREAD_READY))
+        return 0;
+    thread->wake_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int offcpu_fork(__u64 *context)
+{
+    struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
+    __u32 pid = parent->pid;
+    if (bpf_map_lookup_elem(&threads, &pid))
+        thread_new(child, bpf_ktime_get_ns(), false);
+    return 0;
+}
+
+/* Its time on the CPU so far, as the program that it is. */
+static __always_inline void running_tell(struct offcpu_thread *thread, __u64 now_ns)
+{
+    if (thread->on_ns > 0)
+        thread->running_ns += now_ns - thread->on_ns;
+    thread->on_ns = now_ns;
+    struct wait wait = {.start_ns = now_ns, .end_ns = now_ns, .ns = thread->running_ns};
+    wait.key.tid = thread->tid;
+    wait.key.tgid = thread->tgid;
+    wait.key.exec = (__u16)thread->exec;
+    wait.key.kind = OFFCPU_KIND_RUNNING;
+    wait_add(&wait);
+}
+
+/* A thread that is not the first one takes over the first one's id. */
+SEC("tp_btf/sched_process_exec")
+int offcpu_exec(__u64 *context)
+{
+    struct task_struct *task = (void *)context[0];
+    __u32 old = (__u32)context[1], pid = task->pid;
+    __u64 now_ns = bpf_ktime_get_ns();
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &old);
+    if (!thread)
+        return 0;
+    running_tell(thread, now_ns);
+    if (old != pid)
+        bpf_map_delete_elem(&threads, &old);
+    thread_new(task, now_ns, true);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int offcpu_exit(__u64 *context)
+{
+    struct task_struct *task = (void *)context[0];
+    __u32 pid = task->pid;
+    __u64 now_ns = bpf_ktime_get_ns();
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (!thread)
+        return 0;
+    running_tell(thread, now_ns);
+    struct offcpu_head *head = bpf_ringbuf_reserve(&told, sizeof(*head), 0);
+    if (head) {
+        head->record = OFFCPU_EXIT;
+        head->tid = thread->tid;
+        head->tgid = thread->tgid;
+        head->exec = thread->exec;
+        head->time_ns = now_ns;
+        bpf_ringbuf_submit(head, BPF_RB_NO_WAKEUP);
+    } else {
+        count_add(OFFCPU_RING_FULL, 1);
+    }
+    bpf_map_delete_elem(&threads, &pid);
+    bpf_map_delete_elem(&deep, &pid);
+    return 0;
+}

@@ -1,0 +1,322 @@
+/* Waits as the kernel sees them: load, follow, take turns with the program, stop. */
+#include "collect/offcpu_kernel.h"
+
+#include "base/clock.h"
+#include "collect/offcpu_kernel_parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    RING_BYTES = 16 << 20,
+    LONG_NS = 1000000,
+    KERNEL_STACK_BYTES = 16 << 10, /* x86_64 and aarch64 with pages of 4 KiB */
+};
+
+#define PID_NS_FIRST 0xEFFFFFFCu /* inode of the first PID namespace */
+
+extern const unsigned char offcpu_bpf[];
+extern const size_t offcpu_bpf_bytes;
+
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec ts = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static uint32_t pid_ns_here(void)
+{
+    struct stat stat_ns;
+    if (stat("/proc/self/ns/pid", &stat_ns) < 0 || stat_ns.st_ino == PID_NS_FIRST)
+        return 0;
+    return (uint32_t)stat_ns.st_ino;
+}
+
+/* The folder of a cgroup is named by its inode; the program asks for an ancestor by its depth. */
+static int cgroup_config(const char *path, struct offcpu_config *config, struct why *why)
+{
+    struct stat now, up;
+    char above[PATH_MAX];
+    size_t len = strlen(path);
+    int n = snprintf(above, sizeof(above), "%s", path);
+    if (n < 0 || n >= (int)sizeof(above) || stat(path, &now) < 0)
+        return why_errno(why, n < (int)sizeof(above) ? errno : ENAMETOOLONG, NULL,
+                         "cannot look at the cgroup '%s'", path);
+    config->cgroup_id = now.st_ino;
+    for (uint32_t level = 0; len + 4 < sizeof(above); level++, len += 3) {
+        snprintf(above + len, sizeof(above) - len, "/..");
+        config->cgroup_level = level;
+        if (stat(above, &up) < 0 || up.st_dev != now.st_dev)
+            return 0;
+    }
+    return why_set(why, WHY_FAILED, ELOOP, NULL, "the cgroup '%s' lies too deep", path);
+}
+
+static int config_make(struct collector *c, const struct collector_target *target, struct why *why)
+{
+    static const enum offcpu_scope scopes[] = {
+        [TARGET_SPAWNED] = OFFCPU_TREE,
+        [TARGET_ATTACHED] = OFFCPU_TREE,
+        [TARGET_SYSTEM] = OFFCPU_MACHINE,
+        [TARGET_CGROUP] = OFFCPU_CGROUP,
+    };
+    c->config = (struct offcpu_config){
+        .long_ns = LONG_NS,
+        .scope = scopes[target->scope],
+        .root = (uint32_t)target->pid,
+        .own = (uint32_t)getpid(),
+        .pid_ns = pid_ns_here(),
+        .ring_bytes = RING_BYTES,
+        .kernel_stack_bytes = KERNEL_STACK_BYTES,
+        .waits = c->opts.waits,
+        .locks = c->opts.locks,
+    };
+    offcpu_calls_fill(c->config.calls);
+    return target->scope == TARGET_CGROUP ? cgroup_config(target->cgroup, &c->config, why) : 0;
+}
+
+static int unit_load(struct collector *c, const char *cache_dir, struct why *why)
+{
+    struct bpf_blob blob = {"offcpu", offcpu_bpf, offcpu_bpf_bytes};
+    int r = bpf_unit_open(&blob, cache_dir, &c->unit, why);
+    if (r == 0)
+        r = bpf_unit_config(c->unit, &c->config, sizeof(c->config), why);
+    if (r == 0)
+        r = bpf_unit_map_size(c->unit, "told", RING_BYTES, why);
+    return r < 0 ? r : bpf_unit_load(c->unit, why);
+}
+
+/* Memory of the program's maps, as they are asked for. */
+static uint64_t maps_bytes(void)
+{
+    enum { ELEMENT = 48 }; /* the kernel's own part of an element of a hash */
+    return RING_BYTES +
+           (uint64_t)OFFCPU_THREADS_MAX * (sizeof(struct offcpu_thread) + 8 + ELEMENT) +
+           (uint64_t)OFFCPU_THREADS_MAX * (16 + ELEMENT) +
+           2 * (uint64_t)OFFCPU_TALLIES_MAX *
+               (sizeof(struct offcpu_key) + sizeof(struct offcpu_tally) + ELEMENT) +
+           (uint64_t)OFFCPU_KERNEL_STACKS_MAX * (8 * OFFCPU_KERNEL_FRAMES + 24) +
+           (uint64_t)OFFCPU_KNOWN_MAX *
+               (sizeof(struct offcpu_known_key) + sizeof(struct offcpu_known) + ELEMENT) +
+           (uint64_t)OFFCPU_KNOWN_LONG_MAX * (8 + sizeof(struct offcpu_known_long) + ELEMENT);
+}
+
+static int fds_find(struct collector *c, struct why *why)
+{
+    const struct {
+        const char *name;
+        int *fd;
+    } maps[] = {
+        {"control", &c->fds.control},
+        {"threads", &c->fds.threads},
+        {"deep", &c->fds.deep},
+        {"tallies_0", &c->fds.tallies[0]},
+        {"tallies_1", &c->fds.tallies[1]},
+        {"kernel_stacks", &c->fds.kernel_stacks},
+        {"counts", &c->fds.counts},
+        {"known", &c->fds.known},
+        {"known_long", &c->fds.known_long},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+        *maps[i].fd = bpf_unit_map_fd(c->unit, maps[i].name);
+        if (*maps[i].fd < 0)
+            return why_set(why, WHY_FAILED, ENOENT, NULL, "the BPF program has no map '%s'",
+                           maps[i].name);
+    }
+    return 0;
+}
+
+static int memory_make(struct collector *c, struct why *why)
+{
+    c->batch_keys = calloc(OFFCPU_BATCH, sizeof(*c->batch_keys));
+    c->batch_tallies = calloc(OFFCPU_BATCH, sizeof(*c->batch_tallies));
+    c->trace = calloc(1, sizeof(*c->trace));
+    if (!c->batch_keys || !c->batch_tallies || !c->trace ||
+        known_stacks_open(c->fds.known, c->fds.known_long, &c->known) < 0)
+        return why_nomem(why);
+    return 0;
+}
+
+static int series_make(struct collector *c, struct why *why)
+{
+    struct series_info offcpu = {.name = "offcpu",
+                                 .kind = SERIES_SUM,
+                                 .unit = UNIT_NS,
+                                 .about = "time blocked, up to being woken, by where"};
+    struct series_info running = {.name = "running",
+                                  .kind = SERIES_SUM,
+                                  .unit = UNIT_NS,
+                                  .about = "time on a CPU, by the scheduler's switches"};
+    int r = sink_series(c->sink, &offcpu, &c->series_offcpu);
+    if (r == 0)
+        r = sink_series(c->sink, &running, &c->series_running);
+    return r < 0 ? why_errno(why, -r, NULL, "the series of waits could not be recorded") : 0;
+}
+
+/* One of the cpu collector's followers: in the order of time. */
+static int follow_until(void *context, uint64_t time_ns)
+{
+    struct collector *c = context;
+    uint64_t start_ns = own_cpu_ns();
+    int r = offcpu_records_take(c, time_ns);
+    c->own_ns += own_cpu_ns() - start_ns;
+    return r;
+}
+
+static void kernel_close(struct collector *c)
+{
+    if (!c)
+        return;
+    bpf_ring_deinit(&c->ring);
+    bpf_unit_close(c->unit);
+    known_stacks_close(c->known);
+    map_u64_deinit(&c->ref_at);
+    map_u64_deinit(&c->seen_at);
+    map_u64_deinit(&c->tops);
+    VEC_FREE(&c->refs);
+    VEC_FREE(&c->seen);
+    VEC_FREE(&c->processes);
+    free(c->batch_keys);
+    free(c->batch_tallies);
+    free(c->trace);
+    free(c);
+}
+
+static int start(struct collector *c, const struct collector_target *target, struct why *why)
+{
+    int r = config_make(c, target, why);
+    if (r < 0)
+        return r;
+    r = unit_load(c, target->cache_dir, why);
+    if (r < 0 && r != -EPERM && r != -EACCES && target->cache_dir) {
+        bpf_unit_close(c->unit);
+        c->unit = NULL;
+        r = unit_load(c, NULL, why);
+    }
+    if (r == 0)
+        r = bpf_ring_map(bpf_unit_map_fd(c->unit, "told"), RING_BYTES, &c->ring, why);
+    if (r == 0)
+        r = fds_find(c, why);
+    if (r == 0)
+        r = memory_make(c, why);
+    if (r == 0)
+        r = series_make(c, why);
+    if (r == 0)
+        r = bpf_unit_attach(c->unit, why);
+    return r;
+}
+
+int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_target *target,
+                        struct sink *sink, struct collector **ret, struct why *why)
+{
+    struct collector *c = calloc(1, sizeof(*c));
+    if (!c)
+        return why_nomem(why);
+    c->opts = *opts;
+    c->sink = sink;
+    c->stacks = cpu_stacks(target->cpu);
+    c->ring.wake_fd = -1;
+    c->map_bytes = maps_bytes();
+    uint64_t start_ns = own_cpu_ns();
+    int r = start(c, target, why);
+    if (r < 0) {
+        kernel_close(c);
+        return r;
+    }
+    c->start_ns = c->round_ns = clock_mono_ns();
+    c->own_ns = own_cpu_ns() - start_ns;
+    struct cpu_follower follower = {.context = c, .until = follow_until};
+    cpu_follow(target->cpu, &follower);
+    *ret = c;
+    return 0;
+}
+
+/* The other map is written to from now on; programs that are just at work end within
+ * microseconds, and this one is read after a whole round. */
+static int round_turn(struct collector *c, uint64_t now_ns)
+{
+    uint32_t zero = 0;
+    struct offcpu_control control = {.round = c->round + 1, .woken_ns = now_ns};
+    if (bpf_map_update_elem(c->fds.control, &zero, &control, BPF_ANY) < 0)
+        return -errno;
+    c->round++;
+    c->round_ns = now_ns;
+    return 0;
+}
+
+static int drain(struct collector *c, uint64_t now_ns)
+{
+    /* Stacks of the quiet map were copied before the turn: they must have been walked. */
+    if (now_ns - c->round_ns < OFFCPU_ROUND_MS * NS_PER_MS || c->until_ns < c->round_ns)
+        return 0;
+    int r = offcpu_tallies_take(c, (unsigned)(c->round + 1) & 1);
+    if (r == 0)
+        r = offcpu_threads_take(c, c->until_ns, false);
+    return r < 0 ? r : round_turn(c, now_ns);
+}
+
+static int kernel_drain(struct collector *c, struct why *why)
+{
+    if (c->stopped)
+        return 0;
+    uint64_t start_ns = own_cpu_ns();
+    int r = drain(c, clock_mono_ns());
+    c->own_ns += own_cpu_ns() - start_ns;
+    return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
+}
+
+/* Before the cpu collector's: its last round brings us what the ring still has. */
+static int kernel_stop(struct collector *c, struct why *why)
+{
+    (void)why;
+    if (c->stopped)
+        return 0;
+    bpf_unit_detach(c->unit);
+    /* Waits for programs that are still at work on other CPUs. */
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+    c->stop_ns = clock_mono_ns();
+    c->stopped = true;
+    return 0;
+}
+
+static int kernel_finish(struct collector *c, struct why *why)
+{
+    uint64_t start_ns = own_cpu_ns();
+    int r = offcpu_tallies_take(c, (unsigned)(c->round + 1) & 1);
+    if (r == 0)
+        r = offcpu_tallies_take(c, (unsigned)c->round & 1);
+    if (r == 0)
+        r = offcpu_threads_take(c, c->stop_ns, true);
+    c->own_ns += own_cpu_ns() - start_ns;
+    if (r == 0)
+        r = offcpu_finish_put(c);
+    return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
+}
+
+size_t offcpu_kernel_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)
+{
+    if (max == 0)
+        return 0;
+    fds[0] = (struct pollfd){.fd = c->ring.wake_fd, .events = POLLIN};
+    return 1;
+}
+
+const struct collector_ops offcpu_kernel_ops = {
+    .name = "offcpu",
+    .summary = "where threads wait, and for what",
+    .built = true,
+    .drain = kernel_drain,
+    .stop = kernel_stop,
+    .finish = kernel_finish,
+    .close = kernel_close,
+};

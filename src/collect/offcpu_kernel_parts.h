@@ -1,0 +1,116 @@
+/* What the files of the kernel tier of offcpu share; nobody else includes this.
+ *
+ * offcpu_kernel.c          the collector's life
+ * offcpu_kernel_calls.c    what is known about system calls, as data
+ * offcpu_kernel_records.c  what the ring says: stacks to walk, long waits, ends of threads
+ * offcpu_kernel_rows.c     from the program's keys to rows of the sink
+ * offcpu_kernel_finish.c   what still went on, counters, how it was measured */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "collect/bpf_ring.h"
+#include "collect/bpf_unit.h"
+#include "collect/cpu.h"
+#include "collect/known_stacks.h"
+#include "collect/offcpu_kernel.h"
+#include "collect/stacks.h"
+#include "format/offcpu.h"
+
+enum {
+    OFFCPU_ROUND_MS = 90, /* how long a map of tallies is written to, at least */
+    OFFCPU_REFS_MAX = 1 << 21,
+    OFFCPU_THREADS_SEEN_MAX = 1 << 20,
+    OFFCPU_BATCH = 512,
+};
+
+/* A stack of the program's, by its ref. */
+struct offcpu_ref {
+    uint32_t stack;    /* id of the sink */
+    uint64_t until_ns; /* what it said is void from here on; UINT64_MAX: it holds */
+};
+
+/* A thread as one program: another one after exec. */
+struct offcpu_seen {
+    uint32_t thread, process; /* ids of the sink; 0: not asked for yet */
+    uint64_t running_ns;      /* told so far */
+    bool ended;               /* its ids can no longer be asked for */
+};
+
+/* A process of which stacks are known to the program. */
+struct offcpu_process {
+    uint32_t kernel_tgid, exec;
+    int pid;
+    uint64_t generation; /* of its mappings, as of the last look */
+};
+
+struct offcpu_fds {
+    int control, threads, deep, tallies[2], kernel_stacks, counts, known, known_long;
+};
+
+struct collector {
+    struct offcpu_opts opts;
+    struct sink *sink;
+    struct stacks *stacks; /* the cpu collector's */
+    struct bpf_unit *unit;
+    struct bpf_ring ring;
+    struct offcpu_fds fds;
+    struct known_stacks *known;
+    struct offcpu_config config;
+    uint32_t ring_bytes;
+    uint64_t map_bytes; /* of all maps, about */
+
+    uint64_t round;
+    uint64_t round_ns; /* when it began */
+    uint64_t until_ns; /* all that the ring had to say up to here is taken */
+    uint64_t start_ns, stop_ns;
+    bool stopped;
+
+    struct map_u64 ref_at; /* ref to index + 1 */
+    VEC(struct offcpu_ref) refs;
+    struct map_u64 seen_at; /* tid << 32 | exec to index + 1 */
+    VEC(struct offcpu_seen) seen;
+    VEC(struct offcpu_process) processes;
+    struct map_u64 tops; /* stack << 32 | kernel stack to stack with both */
+
+    struct offcpu_key *batch_keys;
+    struct offcpu_tally *batch_tallies;
+    struct unwind_trace *trace;
+    uint64_t schedule_start, schedule_end; /* addresses of __schedule(); 0: not known */
+
+    uint32_t series_offcpu, series_running;
+    uint64_t events, walked, complete, truncated, stale, refs_lost, malformed, refused, stray;
+    uint64_t open_waits;
+    uint64_t own_ns; /* CPU time of ours, spent here */
+    struct why why;  /* of a failure while following */
+};
+
+/* offcpu_kernel_calls.c */
+void offcpu_calls_fill(struct offcpu_call calls[OFFCPU_CALLS_MAX]);
+
+/* offcpu_kernel_records.c */
+/* Takes all records up to a moment. */
+MUST_USE int offcpu_records_take(struct collector *c, uint64_t time_ns);
+/* What was mapped may have changed: stacks that hang on it are void from `since_ns` on. */
+void offcpu_code_check(struct collector *c, uint64_t since_ns);
+
+/* offcpu_kernel_rows.c */
+struct offcpu_span {
+    uint64_t start_ns, wake_ns, end_ns;
+};
+/* The ids of a thread; made if need be. */
+MUST_USE int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t exec,
+                             uint64_t time_ns, struct offcpu_seen **ret);
+/* A row's id. `last_ns`: when the last of its waits began, to tell whether its stack holds. */
+MUST_USE int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_ns,
+                        struct wait_info *ret_info, uint32_t *ret_row);
+MUST_USE int offcpu_event_put(struct collector *c, const struct offcpu_key *key,
+                              const struct offcpu_span *span, uint64_t owned_ns,
+                              uint64_t owner_off_ns);
+/* Empties one of the maps of tallies. */
+MUST_USE int offcpu_tallies_take(struct collector *c, unsigned which);
+/* Time on the CPU of threads that are there; at the end their open waits as well. */
+MUST_USE int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end);
+
+/* offcpu_kernel_finish.c */
+MUST_USE int offcpu_finish_put(struct collector *c);
