@@ -185,7 +185,7 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
         assert counted == switches, f"{function}: {counted} waits, {switches} switches"
 
 
-def check_complete(answer, share=0.99):
+def check_complete(answer, share=0.99, roots=frozenset(ROOTS), within=4):
     """Stacks reach main or the thread's root."""
     whole = all_of_them = 0
     for row in answer.rows:
@@ -193,7 +193,7 @@ def check_complete(answer, share=0.99):
         all_of_them += row["count"]
         ours = [n for n in names if n.startswith(("bpf_prog_", "bpf_trace_run", "__traceiter_"))]
         assert not ours, f"our own programs are on the target's stack: {ours}"
-        if ROOTS & set(names[-4:]):
+        if roots & set(names[-within:]):
             whole += row["count"]
         else:
             print("incomplete:", row["count"], row["cause"], names)

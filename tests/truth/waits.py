@@ -160,7 +160,9 @@ def case_idle_workers():
     answer, truth, _ = look(threads, "idle-workers", 400)
     check(answer, truth, "idles_for_work", "idle")
     ranked = lab.run(lab.whyslow, "waits", "--json", "--limit", "0", "1.whyslow")
-    assert not wait_tools.Answer(wait_tools.json.loads(ranked.stdout)).with_function("idles_for_work")
+    # Woken together, one waits for the mutex that the other has: a moment, and a lock.
+    left = wait_tools.Answer(wait_tools.json.loads(ranked.stdout)).total("idles_for_work")
+    between("ranked ms", left, 0, truth.sum("idles_for_work") * 0.05)
 
 
 def case_convoy():
@@ -419,7 +421,9 @@ def build_rust():
 
 def case_go():
     """Goroutines wait in the program, its threads have nothing to do then: idle, not a lock."""
-    answer, _, _ = look(build_go(), lives=False)
+    answer, _, _ = look(build_go(), lives=False, complete=None)
+    # Its scheduler runs on a stack of its own, whose bottom is a switch from a goroutine's.
+    check_complete(answer, roots=wait_tools.ROOTS | {"runtime.mcall", "runtime.systemstack", "runtime.morestack"}, within=64)
     for row in answer.rows:
         names = functions(row["stack"])
         if any(n.startswith(("runtime.findRunnable", "runtime.stopm", "runtime.sysmon")) for n in names):
