@@ -77,11 +77,11 @@ def perf_sched():
     return ["unshare", "--mount", "sh", "-c", 'mount -t tracefs none /sys/kernel/tracing && exec "$@"', "sh", *inner]
 
 
-def alternate(command, ways):
+def alternate(command, ways, times=1):
     """Rounds of plain and of each way; returns the median ratio of each way."""
     global missed
     plain, ratios = [], {name: [] for name in ways}
-    for _ in range(rounds):
+    for _ in range(rounds * times):
         plain.append(wall(*command))
         for name, before in ways.items():
             took = wall(*command, before=before())
@@ -126,7 +126,7 @@ def bench_mutex():
     print(f"8 threads on one mutex, {count} acquisitions")
     result = alternate([threads, "fight", "8", str(count)], {
         "kernel tier": lambda: recording("--locks", "--tier", "kernel"),
-        "user tier": lambda: recording("--locks", "--tier", "user")})
+        "user tier": lambda: recording("--locks", "--tier", "user")}, times=1 if args.quick else 3)  # they are short
     for tier, value in result.items():
         figure(f"slowdown with --locks, {tier}", value, "x", 1.3)
 
