@@ -159,6 +159,7 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task, __u
 {
     __u32 pid = task->pid;
     struct offcpu_thread thread = {
+        .since_ns = now_ns,
         .on_ns = on ? now_ns : 0,
         .off_ns = on ? 0 : now_ns,
         .tid = tid_here(task),

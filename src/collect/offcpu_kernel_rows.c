@@ -297,7 +297,8 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
             break;
         key = next;
         previous = &key;
-        if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0)
+        /* One that began after `now_ns` is not announced yet: nobody can say who it is. */
+        if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0 || thread.since_ns > now_ns)
             continue;
         int r = offcpu_seen_get(c, thread.tid, thread.tgid, thread.exec, now_ns, &seen);
         uint64_t running_ns = thread.running_ns;

@@ -135,6 +135,7 @@ enum offcpu_thread_flag {
 
 /* Map "threads", by kernel thread id: what a thread is at. */
 struct offcpu_thread {
+    uint64_t since_ns;     /* taken up, or another program */
     uint64_t on_ns;        /* on a CPU since; 0: it is not */
     uint64_t off_ns;       /* off it since; 0: it is on one */
     uint64_t wake_ns;      /* woken; 0: not yet */
@@ -154,7 +155,7 @@ struct offcpu_thread {
     uint32_t exec; /* as in the key */
     uint32_t unused;
 };
-_Static_assert(sizeof(struct offcpu_thread) == 184, "shared with BPF");
+_Static_assert(sizeof(struct offcpu_thread) == 192, "shared with BPF");
 
 /* Maps "known" and "known_long": stacks that were walked once. The same place with the same
  * values in all slots is the same stack (unwind/trace.h). */
