@@ -374,6 +374,10 @@ static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
     thread->off_ns = 0;
     thread->wake_ns = 0;
     thread->on_ns = now_ns;
+    if (flags & OFFCPU_THREAD_FILLED) {
+        thread->exec = (__u16)next->self_exec_id;
+        thread->key.exec = (__u16)thread->exec;
+    }
     if (off_ns == 0 || (flags & OFFCPU_THREAD_EXITED))
         return 0;
     thread->off_total_ns += now_ns - off_ns;

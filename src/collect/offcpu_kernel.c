@@ -273,7 +273,13 @@ static int start(struct collector *c, const struct collector_target *target, str
         return r;
     schedule_find(c);
     kernel_locks_start(c, target->cache_dir);
-    return bpf_unit_attach(c->unit, why);
+    r = bpf_unit_attach(c->unit, why);
+    c->start_ns = c->round_ns = clock_mono_ns();
+    /* Ids of threads are those of the program only in the first namespace. */
+    if (r == 0 && target->scope == TARGET_ATTACHED && c->config.pid_ns == 0 &&
+        offcpu_attach_fill(c, target->pid) < 0)
+        r = why_nomem(why);
+    return r;
 }
 
 int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_target *target,
@@ -293,7 +299,6 @@ int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_t
         kernel_close(c);
         return r;
     }
-    c->start_ns = c->round_ns = clock_mono_ns();
     c->own_ns = own_cpu_ns() - start_ns;
     struct cpu_follower follower = {.context = c, .until = follow_until};
     cpu_follow(target->cpu, &follower);

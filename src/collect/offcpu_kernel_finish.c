@@ -21,6 +21,7 @@ static int counters_put(struct collector *c)
         {"waits.seen", UNIT_COUNT, told[OFFCPU_WAITS]},
         {"waits.long", UNIT_COUNT, c->events},
         {"waits.open", UNIT_COUNT, c->open_waits},
+        {"waits.attached", UNIT_COUNT, c->filled},
         {"waits.wakers", UNIT_COUNT, told[OFFCPU_WAKERS]},
         {"waits.stacks_recognised", UNIT_COUNT, told[OFFCPU_RECOGNISED]},
         {"waits.slots_verified", UNIT_COUNT, told[OFFCPU_VERIFIED]},

@@ -1,6 +1,7 @@
 /* What the files of the kernel tier of offcpu share; nobody else includes this.
  *
  * offcpu_kernel.c          the collector's life
+ * offcpu_kernel_attach.c   threads that wait already
  * offcpu_kernel_calls.c    what is known about system calls, as data
  * offcpu_kernel_records.c  what the ring says: stacks to walk, long waits, ends of threads
  * offcpu_kernel_rows.c     from the program's keys to rows of the sink
@@ -91,7 +92,7 @@ struct collector {
 
     uint32_t series_offcpu, series_running;
     uint64_t events, walked, complete, truncated, stale, refs_lost, malformed, refused, stray;
-    uint64_t open_waits, kernel_learnt;
+    uint64_t open_waits, kernel_learnt, filled;
     uint64_t own_ns; /* CPU time of ours, spent here */
     struct why why;  /* of a failure while following */
 };
@@ -103,6 +104,7 @@ void offcpu_calls_fill(struct offcpu_call calls[OFFCPU_CALLS_MAX]);
 void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_end);
 
 /* offcpu_kernel_records.c */
+MUST_USE int offcpu_ref_put(struct collector *c, uint64_t ref, uint32_t stack);
 /* Takes all records up to a moment. */
 MUST_USE int offcpu_records_take(struct collector *c, uint64_t time_ns);
 /* What was mapped may have changed: stacks that hang on it are void from `since_ns` on. */
@@ -117,6 +119,9 @@ MUST_USE int offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel
 /* Of a walked stack: the words that are return addresses. False: not all of them were found. */
 bool offcpu_kernel_slots(const struct offcpu_kernel *kernel, const uint64_t *frames, size_t count,
                          struct offcpu_kernel_known *ret);
+
+/* offcpu_kernel_attach.c */
+MUST_USE int offcpu_attach_fill(struct collector *c, int pid);
 
 /* offcpu_kernel_rows.c */
 struct offcpu_span {

@@ -100,6 +100,9 @@ static int object_of(struct collector *c, const struct offcpu_key *key, uint32_t
         return 0;
     case OBJECT_FUTEX:
         return futex_of(c, key, process, ret);
+    case OFFCPU_OBJECT_OURS:
+        *ret = (uint32_t)key->object;
+        return 0;
     case OBJECT_PROCESS:
         return objects_of_child(c->objects, process, (uint32_t)key->object, ret);
     default:

@@ -85,7 +85,8 @@ struct offcpu_control {
 };
 _Static_assert(sizeof(struct offcpu_control) == 16, "shared with BPF");
 
-enum { OFFCPU_KIND_RUNNING = 3 }; /* beside enum wait_kind: time on a CPU, told at the end */
+enum { OFFCPU_OBJECT_OURS = 0xffff }; /* object_kind of waits before us: a number of user space */
+enum { OFFCPU_KIND_RUNNING = 3 };     /* beside enum wait_kind: time on a CPU, told at the end */
 
 /* All waits that are alike. */
 struct offcpu_key {
@@ -131,6 +132,7 @@ enum offcpu_thread_flag {
     OFFCPU_THREAD_READY = 1 << 0,    /* off the CPU, but not blocked */
     OFFCPU_THREAD_LEFT_OUT = 1 << 1, /* this wait is not asked for */
     OFFCPU_THREAD_EXITED = 1 << 2,
+    OFFCPU_THREAD_FILLED = 1 << 3, /* by user space, which cannot know `exec` */
 };
 
 /* Map "threads", by kernel thread id: what a thread is at. */
