@@ -225,6 +225,11 @@ static int follow_until(void *context, uint64_t time_ns)
     return r;
 }
 
+static int follow_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
+{
+    return offcpu_seen_task(context, time_ns, task, pid, tid);
+}
+
 static void kernel_close(struct collector *c)
 {
     if (!c)
@@ -300,7 +305,7 @@ int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_t
         return r;
     }
     c->own_ns = own_cpu_ns() - start_ns;
-    struct cpu_follower follower = {.context = c, .until = follow_until};
+    struct cpu_follower follower = {.context = c, .until = follow_until, .on_task = follow_task};
     cpu_follow(target->cpu, &follower);
     *ret = c;
     return 0;

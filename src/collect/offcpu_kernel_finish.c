@@ -39,6 +39,7 @@ static int counters_put(struct collector *c)
         {"waits.lost.stacks_unreadable", UNIT_COUNT, told[OFFCPU_UNREADABLE]},
         {"waits.lost.stacks_stale", UNIT_COUNT, c->stale},
         {"waits.lost.stacks_stray", UNIT_COUNT, c->stray + c->refs_lost},
+        {"waits.stacks_pushed_out", UNIT_COUNT, known.pushed_out},
         {"waits.lost.known_full", UNIT_COUNT, known.full},
         {"waits.lost.ring_full", UNIT_COUNT, told[OFFCPU_RING_FULL]},
         {"waits.lost.threads_full", UNIT_COUNT, told[OFFCPU_THREADS_FULL]},
