@@ -44,7 +44,7 @@ assert all(row[7] for row in found), "no stack"
 waited_ns = sum(row[6] for row in found)
 print(f"waited {waited_ns / 1e6:.1f} ms, in calls {calls_ns / 1e6:.1f} ms")
 assert 0 < waited_ns <= calls_ns
-assert counters["locks.kernel_lost"] == 0
+assert counters["waits.lost.kernel_locks"] == 0
 assert counters["locks.kernel_waits"] >= sum(row[5] for row in found)
 if what != "mapping":
     # One lock, one thread that waits, in one call, as often as it was made to. Nearly all of the call
