@@ -303,8 +303,8 @@ static void damage_is_handed_on(void **state)
     }
     /* What is no JSON, or says odd things, is as if it were not there. */
     static const char *const odd[] = {"{", "[]", "{\"scope\": 7}",
-                                      "{\"scope\": \"command\", \"pid\": -3, \"start_ns\": 1e99,"
-                                      " \"end_ns\": \"x\"}"};
+                                      "{\"scope\": \"command\", \"pid\": -3, \"start_ns\": 1e99}",
+                                      "{\"scope\": \"command\", \"end_ns\": \"x\"}"};
     for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
         struct told told = tell(odd[i]);
         AUTO(arena_deinit) struct arena arena = ARENA_INIT;
