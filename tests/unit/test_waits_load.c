@@ -70,6 +70,10 @@ static void quantiles_lie_inside_their_bucket_in_proportion(void **state)
     double begin_ns = (double)wait_bucket_ns(at), end_ns = (double)wait_bucket_ns(at + 1);
     assert_true(fabs(wait_tally_quantile(&tally, 0.4) - (begin_ns + end_ns) / 2) < 1);
     assert_true(fabs(wait_tally_quantile(&tally, 0.2) - (begin_ns * 3 + end_ns) / 4) < 1);
+    /* Of the highest bucket nothing lies beyond the longest. */
+    struct wait_tally narrow = {.count = 10, .max_ns = wait_bucket_ns(at) + 1000};
+    narrow.buckets[at] = 10;
+    assert_true(fabs(wait_tally_quantile(&narrow, 0.5) - (begin_ns + 500)) < 1);
     /* What is longer than all buckets ends at the longest. */
     struct wait_tally longest = {.count = 4, .max_ns = (uint64_t)4000 * 1000 * MS};
     longest.buckets[WAIT_BUCKETS - 1] = 4;
