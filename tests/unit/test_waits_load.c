@@ -247,6 +247,22 @@ static void the_machine_has_no_root(void **state)
     assert_true(waits.start_ns == 100 * MS && waits.end_ns == 185 * MS);
 }
 
+static void a_recording_ends_with_its_last_wait_at_the_earliest(void **state)
+{
+    (void)state;
+    struct told told = tell("{\"scope\": \"process\", \"pid\": 70, \"start_ns\": 100000000,"
+                            " \"end_ns\": 181000000}");
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct recording *recording = open_good();
+    struct waits waits;
+    assert_int_equal(waits_load(&arena, recording, &waits, NULL), 0);
+    recording_close(recording);
+    assert_int_equal(waits.root_process, told.root);
+    assert_true(waits.end_ns == 185 * MS);
+    assert_true(waits.threads[told.worker].end_ns == 185 * MS);
+    assert_true(waits.threads[told.child_main].end_ns == 180 * MS);
+}
+
 static void after_exec_the_root_is_its_last_program(void **state)
 {
     (void)state;
@@ -332,6 +348,7 @@ int main(void)
         TEST(what_was_told_comes_back_with_names_and_lives),
         TEST(without_the_document_the_span_is_what_was_seen),
         TEST(the_machine_has_no_root),
+        TEST(a_recording_ends_with_its_last_wait_at_the_earliest),
         TEST(after_exec_the_root_is_its_last_program),
         TEST(a_recording_without_waits_says_how_to_get_them),
         TEST(damage_is_handed_on),
