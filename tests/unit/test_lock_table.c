@@ -369,6 +369,25 @@ static void sites(void **state)
     }
 }
 
+static void a_holder_that_sleeps_is_known_by_its_own_function(void **state)
+{
+    (void)state;
+    struct world world;
+    world_begin(&world);
+    const struct profile *profile = &world.made->waits.profile;
+    uint32_t start = push(&world, 0, "start_thread", 2, 0);
+    uint32_t flush = push(&world, start, "log_flush", 1, 41);
+    uint32_t sleep_ = push(&world, flush, "__clock_nanosleep", 2, 0);
+    uint32_t kernel = push(&world, sleep_, "hrtimer_nanosleep", 3, 0);
+    uint32_t unlock = push(&world, flush, "___pthread_mutex_unlock", 2, 0);
+    assert_int_equal(lock_holder_find(profile, kernel, false).function, flush);
+    assert_int_equal(lock_holder_find(profile, unlock, false).function, flush);
+    /* Of a stack that is all library, the innermost of it. */
+    assert_int_equal(lock_holder_find(profile, start, false).function, start);
+    assert_int_equal(lock_holder_find(profile, 0, false).function, 0);
+    world_end(&world);
+}
+
 static void a_lock_is_chosen_by_id_or_by_a_name_that_is_its_own(void **state)
 {
     (void)state;
@@ -407,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_lock_without_a_stack_has_its_address_and_what_the_call_tells),
         {"the_site_of_a_lock_is_the_first_function_that_is_not_the_locks_own", sites, NULL, NULL,
          NULL},
+        cmocka_unit_test(a_holder_that_sleeps_is_known_by_its_own_function),
         cmocka_unit_test(a_lock_is_chosen_by_id_or_by_a_name_that_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
