@@ -142,6 +142,8 @@ static struct value holders_by(const struct lock_row *row)
         return value_text("time held");
     case LOCK_HOLDERS_WAKER:
         return value_text("time that those had waited who got it then");
+    case LOCK_HOLDERS_MEANWHILE:
+        return value_text("time off the CPU while others waited");
     default:
         return value_na(owner_missing);
     }
