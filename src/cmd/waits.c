@@ -263,7 +263,7 @@ static int view_stack(struct waits_run *run, struct value *root, struct why *why
 {
     const struct wait_group *group = NULL;
     int r = group_choose(run, run->opts->stack, &group, why);
-    if (r < 0)
+    if (r < 0 || !group)
         return r;
     struct arena *arena = run->arena;
     value_put(root, "id", NULL, value_text(wait_tables_id(arena, group)));

@@ -226,8 +226,9 @@ static void world_begin(struct world *world)
 
 static void world_judge(struct world *world)
 {
-    assert_int_equal(
-        wait_classes_build(&world->arena, &world->made->waits, &world->path, &world->classes), 0);
+    int r = wait_classes_build(&world->arena, &world->made->waits, &world->path, &world->classes);
+    if (r < 0 || !world->classes.rows || !world->classes.threads)
+        abort();
 }
 
 static void world_end(struct world *world)
