@@ -65,6 +65,8 @@ MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
 /* Threads that were announced or read and have not ended; how many were stored. */
 size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
+/* It was announced or read, and has not ended. */
+bool stacks_has_thread(const struct stacks *stacks, int pid, int tid);
 /* The sink's id of a process; made if need be. */
 MUST_USE int stacks_process(struct stacks *stacks, uint64_t time_ns, int pid,
                             uint32_t *ret_process);
@@ -96,7 +98,7 @@ MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sa
 
 /* A sample of which only pc and sp are known may end in a frame that hangs on the frame pointer:
  * looks for it on the stack, with the help of the code around return addresses. -ENOENT: it is
- * not needed, or there is no telling. */
+ * not needed; -ENODATA: there is no telling. */
 struct stacks_memory {
     void *context;
     size_t (*read)(void *context, int pid, uint64_t address, void *to, size_t len);
