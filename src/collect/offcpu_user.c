@@ -25,7 +25,8 @@ struct collector {
     int timer_fd;
     bool stopped;
     uint64_t end_ns;
-    char not_higher[512];
+    char not_kernel[512];
+    char not_higher[1024]; /* what stands in the way of the next tier */
     uint64_t run_delay_ns; /* of threads that were there at the end; by the kernel's books */
     bool run_delay_known;
 };
@@ -122,17 +123,35 @@ static int present_read(struct collector *c, const struct collector_target *targ
     return r == -ENOENT || r == -ESRCH ? 0 : r;
 }
 
+static const char *not_user(const struct collector *c)
+{
+    const char *na = cpu_events_na(c->cpu);
+    return na ? na : "switch records were not asked for";
+}
+
+void offcpu_user_why_not(struct collector *c, const char *text)
+{
+    snprintf(c->not_kernel, sizeof(c->not_kernel), "%s", text);
+    if (c->tier == TIER_FLOOR)
+        snprintf(c->not_higher, sizeof(c->not_higher), "user tier: %s; kernel tier: %s",
+                 not_user(c), text);
+    else
+        snprintf(c->not_higher, sizeof(c->not_higher), "%s", text);
+}
+
 static void reason_find(struct collector *c, const struct offcpu_opts *opts)
 {
     struct probe bpf = {0};
+    char text[512];
     if (opts->tier == TIER_USER) {
         offcpu_user_why_not(c, "the user tier was asked for");
         return;
     }
     probe_bpf_tracing(&bpf);
-    snprintf(c->not_higher, sizeof(c->not_higher), "%s%s%s",
+    snprintf(text, sizeof(text), "%s%s%s",
              bpf.ok ? "the kernel tier could not be started" : bpf.detail,
              bpf.remedy[0] ? "; " : "", bpf.remedy);
+    offcpu_user_why_not(c, text);
 }
 
 static int start(struct collector *c, const struct offcpu_opts *opts,
@@ -285,7 +304,9 @@ static void text_put(struct jsonw *json, const char *key, const char *text)
 static void document_fill(const struct collector *c, struct jsonw *json)
 {
     text_put(json, "tier", tier_name(c->tier));
-    text_put(json, "why_not_kernel", c->not_higher);
+    text_put(json, "why_not_kernel", c->not_kernel);
+    if (c->tier == TIER_FLOOR)
+        text_put(json, "why_not_user", not_user(c));
     jsonw_key(json, "reader_hz");
     jsonw_u64(json, USER_READER_HZ);
     if (c->reader.denied > 0) {
@@ -364,11 +385,6 @@ enum tier offcpu_user_tier(const struct collector *c)
 const char *offcpu_user_not_higher(const struct collector *c)
 {
     return c->not_higher;
-}
-
-void offcpu_user_why_not(struct collector *c, const char *text)
-{
-    snprintf(c->not_higher, sizeof(c->not_higher), "%s", text);
 }
 
 void offcpu_user_leave_out(struct collector *c, bool (*covered)(void *context, int pid, int tid),
