@@ -5,9 +5,12 @@
 #include "base/fd.h"
 #include "base/progress.h"
 #include "cmd/run_artifacts.h"
+#include "collect/locks_user.h"
 #include "host/fingerprint.h"
+#include "host/probe.h"
 #include "store/writer.h"
 #include "target/interrupt.h"
+#include "target/preload.h"
 #include "target/proc.h"
 #include "target/spawn.h"
 #include "version.h"
@@ -42,6 +45,9 @@ struct record {
     struct record_part parts[RECORD_PARTS_MAX];
     size_t part_count;
     struct collector *offcpu; /* one of the parts, or NULL */
+    struct collector *locks;  /* the same */
+    struct preload *preload;  /* the library in the target, for `locks` */
+    char locks_na[512];       /* why there is none although it would help; empty */
     struct spawn *spawn;      /* NULL unless the target is ours */
     int pidfd;                /* of a process that is not; -1 without one */
     struct pollfd *fds;       /* the rings, then the target */
@@ -83,8 +89,30 @@ static void output_remove(const char *path)
     unlink(beside);
 }
 
+/* Without the kernel's help only the program itself can tell who holds its locks. Not having
+ * the library is no failure: waits are seen from outside then, and the recording says so. */
+static void library_prepare(struct record *record)
+{
+    const struct offcpu_opts *offcpu = &record->opts->offcpu;
+    struct why why = {0};
+    struct probe probe = {0};
+    if (!offcpu->locks || offcpu_plan(offcpu) == TIER_KERNEL)
+        return;
+    probe_preload(&probe);
+    if (record->opts->cpu.scope != TARGET_SPAWNED)
+        snprintf(record->locks_na, sizeof(record->locks_na),
+                 "the library for locks cannot be put into a program that runs already");
+    else if (!probe.ok)
+        snprintf(record->locks_na, sizeof(record->locks_na), "%.200s; %.200s", probe.detail,
+                 probe.remedy);
+    else if (preload_open(&record->preload, &why) < 0)
+        snprintf(record->locks_na, sizeof(record->locks_na), "%.300s; %.200s", why.what,
+                 why.remedy);
+}
+
 static int target_start(struct record *record, struct why *why)
 {
+    library_prepare(record);
     if (record->opts->cpu.scope != TARGET_SPAWNED)
         return 0;
     struct spawn_opts spawn = {
@@ -95,6 +123,7 @@ static int target_start(struct record *record, struct why *why)
         .error = SPAWN_INHERIT,
         .foreground = true,
         .hold = true,
+        .environment = record->preload ? preload_environment(record->preload) : NULL,
     };
     /* The target is given what we were given. */
     signal(SIGXFSZ, record->old_xfsz);
@@ -123,6 +152,18 @@ static int parts_start(struct record *record, int pid, struct why *why)
         .cpu = record->cpu,
     };
     struct sink *sink = recording_writer_sink(record->writer);
+    if (record->preload) {
+        /* First, so that the other one knows which waits are told already. */
+        int r = locks_user_start(record->preload, &target, sink, &record->locks, why);
+        if (r < 0)
+            return r;
+        target.locks = record->locks;
+        r = part_add(record, &locks_user_ops, record->locks);
+        if (r < 0)
+            return r;
+    } else if (record->locks_na[0] && locks_user_document(sink, record->locks_na) < 0) {
+        return why_nomem(why);
+    }
     if (opts->offcpu.waits || opts->offcpu.locks) {
         int r = offcpu_start(&opts->offcpu, &target, sink, &record->offcpu, why);
         if (r < 0)
@@ -144,13 +185,15 @@ static int collector_start(struct record *record, struct why *why)
         r = parts_start(record, cpu.pid, why);
     if (r < 0)
         return r;
-    record->fds = calloc(CPUS_POLLED_MAX + PART_FDS_MAX + 1, sizeof(*record->fds));
+    record->fds = calloc(CPUS_POLLED_MAX + PART_FDS_MAX + 2, sizeof(*record->fds));
     if (!record->fds)
         return why_nomem(why);
     record->fd_count = cpu_poll_fds(record->cpu, record->fds, CPUS_POLLED_MAX);
     if (record->offcpu)
         record->fd_count += offcpu_poll_fds(record->offcpu, record->fds + record->fd_count,
                                             PART_FDS_MAX);
+    if (record->locks)
+        record->fd_count += locks_user_poll_fds(record->locks, record->fds + record->fd_count, 1);
     if (record->spawn)
         record->fds[record->fd_count++] = (struct pollfd){.fd = spawn_event_fd(record->spawn),
                                                           .events = POLLIN};
@@ -400,6 +443,9 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
                  tier_name(offcpu_tier(record.offcpu)));
         snprintf(result.waits_na, sizeof(result.waits_na), "%s", na ? na : "");
     }
+    if (record.locks && locks_user_na(record.locks))
+        snprintf(record.locks_na, sizeof(record.locks_na), "%s", locks_user_na(record.locks));
+    snprintf(result.locks_na, sizeof(result.locks_na), "%s", record.locks_na);
     result.samples = counts.samples;
     result.status = shell_status(&record);
     for (size_t i = record.part_count; i-- > 0;)
@@ -407,6 +453,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     if (record.cpu)
         collector_cpu.close(record.cpu);
     spawn_close(record.spawn);
+    preload_close(record.preload);
     fd_close(&record.pidfd);
     free(record.fds);
     recording_writer_close(record.writer);

@@ -27,6 +27,7 @@ struct record_run_result {
     char deep_na[512];   /* empty: stacks deeper than the slice are complete, or there are none */
     char waits_tier[16]; /* empty: waits were not asked for */
     char waits_na[512];  /* why not a higher tier; empty: it is the best */
+    char locks_na[512];  /* why owners and holds of locks are not in it; empty: they are */
 };
 
 /* Interrupts must be watched. A target that fails is no error. */

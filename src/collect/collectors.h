@@ -38,9 +38,10 @@ struct collector_target {
     uint64_t start_ns; /* when it was started or attached to */
     const char *command;
     enum target_scope scope;
-    const char *cgroup;    /* path of its folder */
-    const char *cache_dir; /* NULL: no cache */
-    struct collector *cpu; /* runs beside; follow it with cpu_follow() (cpu.h) */
+    const char *cgroup;      /* path of its folder */
+    const char *cache_dir;   /* NULL: no cache */
+    struct collector *cpu;   /* runs beside; follow it with cpu_follow() (cpu.h) */
+    struct collector *locks; /* tells waits for locks of covered threads (locks_user.h); or NULL */
 };
 
 struct collector_ops {

@@ -1,6 +1,7 @@
 /* Where threads wait, for what, and who wakes them: which engine, and words about it. */
 #include "collect/offcpu.h"
 
+#include "collect/locks_user.h"
 #include "collect/offcpu_kernel.h"
 #include "collect/offcpu_user.h"
 #include "collect/tiers.h"
@@ -74,6 +75,10 @@ static int user_start(struct collector *c, const struct offcpu_opts *opts,
     if (r < 0)
         return r;
     c->tier = offcpu_user_tier(c->inner);
+    if (target->locks) {
+        offcpu_user_leave_out(c->inner, locks_user_covered, target->locks);
+        locks_user_series(target->locks, offcpu_user_series(c->inner));
+    }
     if (c->not_higher[0])
         offcpu_user_why_not(c->inner, c->not_higher);
     const char *na = offcpu_user_not_higher(c->inner);

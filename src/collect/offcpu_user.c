@@ -394,6 +394,11 @@ void offcpu_user_leave_out(struct collector *c, bool (*covered)(void *context, i
     c->threads.covered_context = context;
 }
 
+uint32_t offcpu_user_series(const struct collector *c)
+{
+    return c->threads.offcpu;
+}
+
 const struct collector_ops offcpu_user_ops = {
     .name = "offcpu",
     .drain = user_drain,

@@ -23,3 +23,5 @@ void offcpu_user_why_not(struct collector *collector, const char *text);
 /* Waits for futexes of threads that somebody else reports on are left out. */
 void offcpu_user_leave_out(struct collector *collector,
                            bool (*covered)(void *context, int pid, int tid), void *context);
+/* Series "offcpu", for those waits by whoever reports on them. */
+uint32_t offcpu_user_series(const struct collector *collector);

@@ -68,6 +68,8 @@ MUST_USE int stacks_mmap(struct stacks *stacks, const struct stacks_mmap *mmap);
 /* Threads that were announced or read and have not ended; how many were stored. */
 size_t stacks_live_tids(const struct stacks *stacks, int *tids, size_t max);
 
+/* It was announced or read, and has not ended. */
+bool stacks_has_thread(const struct stacks *stacks, int pid, int tid);
 /* The sink's id of a process; made if need be. */
 MUST_USE int stacks_process(struct stacks *stacks, uint64_t time_ns, int pid,
                             uint32_t *ret_process);

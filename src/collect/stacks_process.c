@@ -416,6 +416,12 @@ size_t stacks_live_tids(const struct stacks *st, int *tids, size_t max)
     return count;
 }
 
+bool stacks_has_thread(const struct stacks *st, int pid, int tid)
+{
+    uint32_t thread = thread_find(st, tid);
+    return thread != STACKS_NONE && st->processes.data[st->threads.data[thread].process].pid == pid;
+}
+
 int stacks_process(struct stacks *st, uint64_t time_ns, int pid, uint32_t *ret_process)
 {
     uint32_t process = 0;

@@ -41,7 +41,10 @@ struct spawn_opts {
     const char *input_path;   /* for SPAWN_FILE */
     const char *output_path;  /* the same; made or emptied before each run */
     size_t environment_bytes; /* of one more variable, WHYSLOW_PADDING; 0: none */
-    uint64_t timeout_ns;      /* 0: none. SIGTERM then, and SIGKILL a second later */
+    /* More variables, "NAME=value", in the place of ours of that name; ends with NULL. NULL:
+     * none. With a nest they are those of its opening. */
+    const char *const *environment;
+    uint64_t timeout_ns; /* 0: none. SIGTERM then, and SIGKILL a second later */
     bool foreground;
     bool hold;  /* do not exec before spawn_release(): collectors are set up in between */
     bool plain; /* do without the embedded helper; for tests of that path */
@@ -93,8 +96,8 @@ struct spawn_result {
 
 struct spawn;
 
-/* A launcher that stays. Only argv, path, plain and environment_bytes of `opts` count: the
- * last as the largest that a run will ask for. One run at a time. */
+/* A launcher that stays. Only argv, path, plain, environment and environment_bytes of `opts`
+ * count: the last as the largest that a run will ask for. One run at a time. */
 struct spawn_nest;
 MUST_USE int spawn_nest_open(const struct spawn_opts *opts, struct spawn_nest **ret,
                              struct why *why);

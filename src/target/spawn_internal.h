@@ -66,8 +66,9 @@ int spawn_lift(int fd);
  * are the two ends that a fork must not keep. */
 MUST_USE int spawn_launcher_start(struct launcher_opts *launcher, const struct spawn_ends *ends,
                                   const int ours[2], bool plain, pid_t *ret_pid);
-/* Our environment with room for padding; ours itself for 0. Freed by environment_free(). */
-char **environment_make(size_t bytes);
+/* Our environment with the variables of `opts` and room for padding; ours itself if nothing is
+ * asked for. Freed by environment_free(). */
+char **environment_make(const struct spawn_opts *opts);
 void environment_free(char **env);
 
 /* Starts the launcher of one run, or asks the one that is there. */

@@ -28,7 +28,7 @@ static int nest_start(const struct spawn_opts *opts, struct spawn_nest *nest)
     ends.control = spawn_lift(control[1]);
     if (nest->event_fd < 0 || ends.event < 0 || nest->control_fd < 0 || ends.control < 0)
         return -EMFILE;
-    char **env = environment_make(opts->environment_bytes);
+    char **env = environment_make(opts);
     if (!env)
         return -ENOMEM;
     struct launcher_opts launcher = {

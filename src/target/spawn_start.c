@@ -117,21 +117,40 @@ static int helper_open(void)
     return fd;
 }
 
-char **environment_make(size_t bytes)
+/* Where a variable of the same name stands, or behind the last one. */
+static size_t variable_place(char *const *env, size_t count, const char *variable)
+{
+    size_t name = strcspn(variable, "=") + 1;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(env[i], variable, name) == 0)
+            return i;
+    return count;
+}
+
+char **environment_make(const struct spawn_opts *opts)
 {
     static const char name[] = LAUNCHER_PADDING;
-    if (bytes == 0)
+    size_t bytes = MIN(opts->environment_bytes, (size_t)SPAWN_ENVIRONMENT_MAX);
+    size_t count = 0, more = 0;
+    while (opts->environment && opts->environment[more])
+        more++;
+    if (bytes == 0 && more == 0)
         return environ;
-    bytes = MIN(bytes, (size_t)SPAWN_ENVIRONMENT_MAX);
-    size_t count = 0;
     while (environ[count])
         count++;
-    /* One block: the pointers, then the variable. */
-    char **env = calloc(1, (count + 2) * sizeof(*env) + sizeof(name) + bytes);
+    /* One block: the pointers, then the padding. The other variables are borrowed. */
+    char **env = calloc(1, (count + more + 2) * sizeof(*env) + sizeof(name) + bytes);
     if (!env)
         return NULL;
-    char *padding = (char *)(env + count + 2);
+    char *padding = (char *)(env + count + more + 2);
     memcpy(env, environ, count * sizeof(*env));
+    for (size_t i = 0; i < more; i++) {
+        size_t at = variable_place(env, count, opts->environment[i]);
+        env[at] = (char *)opts->environment[i];
+        count += at == count;
+    }
+    if (bytes == 0)
+        return env;
     memcpy(padding, name, sizeof(name));
     memset(padding + sizeof(name) - 1, 'x', bytes);
     env[count] = padding;
@@ -272,7 +291,7 @@ int spawn_launch(const struct spawn_opts *opts, struct spawn *spawn, struct why 
     if (r < 0)
         return why_errno(why, -r, "close some files, or raise 'ulimit -n'",
                          "cannot set up the streams of '%s'", spawn->name);
-    char **env = environment_make(opts->environment_bytes);
+    char **env = environment_make(opts);
     if (!env)
         return why_nomem(why);
     struct launcher_opts launcher = {

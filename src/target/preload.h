@@ -1,0 +1,27 @@
+/* Puts our library (preload/) into a target that is about to be started.
+ *
+ *     preload_open()          the library lies in a private file, the shared memory is made
+ *     preload_environment()   what the target's environment must say
+ *     preload_close()         the file is removed; programs that have it go on without us
+ *
+ * The variables stay in the environment of the target and its children, so that the children
+ * are covered, too. Programs that are static, set-user-ID or of another libc do not take it. */
+#pragma once
+
+#include "base/macros.h"
+#include "base/why.h"
+#include "format/preload.h"
+
+struct preload;
+
+MUST_USE int preload_open(struct preload **ret, struct why *why);
+void preload_close(struct preload *preload); /* NULL is fine */
+
+/* "NAME=value", ends with NULL; for spawn_opts.environment. Lives as long as `preload`. */
+const char *const *preload_environment(const struct preload *preload);
+/* The library's file, as the target knows it. */
+const char *preload_path(const struct preload *preload);
+
+/* The shared memory. The target may write anything into it at any time. */
+struct preload_header *preload_header(const struct preload *preload);
+struct preload_thread *preload_place(const struct preload *preload, size_t index);
