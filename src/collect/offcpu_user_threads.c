@@ -274,10 +274,13 @@ static int wait_end(struct user_threads *t, struct user_thread *thread, uint64_t
 
 static void run_begin(struct user_threads *t, struct user_thread *thread, uint64_t time_ns)
 {
+    /* What is told is some milliseconds old: who waited for a moment may well do so now. */
+    if (thread->where == USER_BLOCKED)
+        t->wanted.data[index_of(t, thread)] = !thread->observed &&
+                                              thread->looked_ns < thread->since_ns;
     thread->where = USER_ON;
     thread->since_ns = time_ns;
     thread->observed = thread->assumed = false;
-    t->wanted.data[index_of(t, thread)] = 0;
 }
 
 static void run_end(struct user_threads *t, struct user_thread *thread, uint64_t time_ns)
@@ -335,7 +338,8 @@ static void switch_out(struct user_threads *t, struct user_thread *thread, uint6
     thread->since_ns = time_ns;
     thread->observed = thread->assumed = false;
     /* Looks are ahead of what we are told: this one may have been seen already. */
-    t->wanted.data[index_of(t, thread)] = !preempted && thread->looked_ns < time_ns;
+    if (!preempted)
+        t->wanted.data[index_of(t, thread)] = thread->looked_ns < time_ns;
 }
 
 int user_threads_switch(struct user_threads *t, uint64_t time_ns, int pid, int tid, bool out,

@@ -353,6 +353,8 @@ static void one_look_a_wait_is_enough(void **state)
     assert_int_equal(f->threads.wanted.data[0], 0);
     off(f, 10, PID);
     assert_int_equal(f->threads.wanted.data[0], 1);
+    user_threads_find(&f->threads, PID)->looked_ns = 15 * MS;
+    f->threads.wanted.data[0] = 0;
     on(f, 20, PID);
     assert_int_equal(f->threads.wanted.data[0], 0);
     /* Somebody looked at 40 ms, and only now we hear what happened before. */
@@ -362,6 +364,23 @@ static void one_look_a_wait_is_enough(void **state)
     on(f, 50, PID);
     off(f, 60, PID);
     assert_int_equal(f->threads.wanted.data[0], 1);
+}
+
+static void a_wait_that_was_missed_is_a_reason_to_look_at_the_next(void **state)
+{
+    struct fixture *f = *state;
+    on(f, 0, PID);
+    off(f, 10, PID);
+    on(f, 11, PID);
+    assert_int_equal(f->threads.wanted.data[0], 1);
+    preempt(f, 12, PID);
+    on(f, 13, PID);
+    assert_int_equal(f->threads.wanted.data[0], 1);
+    f->threads.wanted.data[0] = 0; /* somebody looked */
+    user_threads_find(&f->threads, PID)->looked_ns = 20 * MS;
+    preempt(f, 14, PID);
+    on(f, 15, PID);
+    assert_int_equal(f->threads.wanted.data[0], 0); /* to be preempted is no wait */
 }
 
 static void a_thread_that_dies_leaves_what_it_had(void **state)
@@ -642,6 +661,7 @@ int main(void)
         SWITCHES(a_wait_that_goes_on_at_the_end_is_open),
         SWITCHES(a_look_that_began_before_the_wait_is_not_its),
         SWITCHES(one_look_a_wait_is_enough),
+        SWITCHES(a_wait_that_was_missed_is_a_reason_to_look_at_the_next),
         SWITCHES(a_thread_that_dies_leaves_what_it_had),
         SWITCHES(a_tid_that_comes_back_is_another_thread),
         SWITCHES(before_its_exec_a_held_target_is_not_recorded),
