@@ -34,6 +34,11 @@ struct user_call {
     uint64_t args[6];
     uint64_t sp, pc;
 };
+/* A thread of the kernel itself. */
+static inline bool user_call_in_kernel(const struct user_call *call)
+{
+    return call->sp == 0 && call->pc == 0;
+}
 /* 0; -EAGAIN when the thread runs; -EBADMSG. */
 MUST_USE int user_call_parse(struct str line, struct user_call *ret);
 

@@ -275,6 +275,8 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
         return 0;
     }
     bool waits = user_threads_waits(t, look->tid, look->begin_ns);
+    if (waits && user_call_in_kernel(&look->call)) /* there is nothing to walk */
+        return user_threads_observe(t, look->end_ns, look->tid, &cause, 0);
     int r = walk(reader, thread, look, &found);
     if (r < 0)
         return r;

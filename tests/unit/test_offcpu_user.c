@@ -96,6 +96,18 @@ static void calls_of_a_32_bit_program_are_not_taken_for_ours(void **state)
     assert_int_equal(call.syscall, WAIT_SYSCALL_UNKNOWN);
 }
 
+static void a_thread_of_the_kernel_is_in_no_call(void **state)
+{
+    (void)state;
+    struct user_call call;
+    struct user_call_facts facts;
+    assert_int_equal(user_call_parse(STR("0 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n"), &call), 0);
+    assert_int_equal(call.syscall, WAIT_SYSCALL_NONE); /* and not in read() */
+    user_call_facts(&call, &facts);
+    assert_int_equal(facts.flags, 0);
+    assert_int_equal(facts.on, USER_CALL_ON_NOTHING);
+}
+
 static struct user_call_facts facts_of(int32_t syscall, uint64_t a, uint64_t b, uint64_t c,
                                        uint64_t d)
 {
@@ -651,6 +663,7 @@ int main(void)
         cmocka_unit_test(a_running_thread_is_no_blocked_one),
         cmocka_unit_test(garbage_is_refused_and_nothing_is_returned),
         cmocka_unit_test(calls_of_a_32_bit_program_are_not_taken_for_ours),
+        cmocka_unit_test(a_thread_of_the_kernel_is_in_no_call),
         cmocka_unit_test(calls_are_told_by_what_they_wait_for),
         cmocka_unit_test(futexes_are_told_apart_by_operation_and_value),
         SWITCHES(a_wait_that_was_looked_at_has_its_times_and_its_cause),
