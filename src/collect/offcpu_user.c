@@ -27,8 +27,6 @@ struct collector {
     uint64_t end_ns;
     char not_kernel[512];
     char not_higher[1024]; /* what stands in the way of the next tier */
-    uint64_t run_delay_ns; /* of threads that were there at the end; by the kernel's books */
-    bool run_delay_known;
 };
 
 static int on_until(void *context, uint64_t time_ns)
@@ -211,21 +209,6 @@ static int user_drain(struct collector *c, struct why *why)
     return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
 }
 
-/* How long threads were ready but not running, by the kernel's books: a sum, of those that are
- * still there. */
-static void run_delay_read(struct collector *c)
-{
-    for (size_t i = 0; i < c->threads.threads.len; i++) {
-        const struct user_thread *thread = &c->threads.threads.data[i];
-        uint64_t run_ns, wait_ns;
-        if (thread->where == USER_GONE ||
-            proc_schedstat_read(thread->pid, thread->tid, &run_ns, &wait_ns) < 0)
-            continue;
-        c->run_delay_ns += wait_ns;
-        c->run_delay_known |= run_ns > 0;
-    }
-}
-
 static int user_stop(struct collector *c, struct why *why)
 {
     (void)why;
@@ -236,7 +219,8 @@ static int user_stop(struct collector *c, struct why *why)
     /* It stays open: somebody may still poll it. */
     struct itimerspec never = {0};
     (void)timerfd_settime(c->timer_fd, 0, &never, NULL);
-    run_delay_read(c);
+    for (size_t i = 0; i < c->threads.threads.len; i++)
+        user_threads_delay_read(&c->threads, &c->threads.threads.data[i], c->end_ns);
     return 0;
 }
 
@@ -315,11 +299,11 @@ static void document_fill(const struct collector *c, struct jsonw *json)
         text_put(json, "looks_na", words);
     }
     jsonw_key(json, "run_delay_ms");
-    if (c->run_delay_known)
-        jsonw_f64(json, (double)c->run_delay_ns / 1e6);
+    if (c->threads.delay_known)
+        jsonw_f64(json, (double)c->threads.delay_ns / 1e6);
     else
         jsonw_text(json, STR("n/a: the kernel keeps no books of it (CONFIG_SCHED_INFO), or no "
-                             "thread was left at the end"));
+                             "thread was looked at"));
     jsonw_key(json, "not_known");
     jsonw_array_begin(json);
     if (c->tier == TIER_FLOOR)

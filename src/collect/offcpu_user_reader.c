@@ -78,6 +78,7 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     reader->looked++;
     /* Its first wait after the horizon may be this one: the next will be looked at again. */
     thread->looked_ns = clock_mono_ns();
+    user_threads_delay_read(reader->threads, thread, thread->looked_ns);
     *wanted = 0;
     switch (r) {
     case 0:

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "collect/offcpu_user_parts.h"
 #include "model/wait_book.h"
+#include "target/proc.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,8 @@ enum {
     GONE_KEPT = 256,  /* ended threads that are remembered: a record may come late */
     SAME_NS = 100000, /* two events of one thread tell the same thing this close to each other */
 };
-#define FLUSH_NS (100 * NS_PER_MS)
+#define FLUSH_NS     (100 * NS_PER_MS)
+#define DELAY_AGE_NS (200 * NS_PER_MS)
 
 void user_threads_deinit(struct user_threads *t)
 {
@@ -414,6 +416,7 @@ int user_threads_exit(struct user_threads *t, uint64_t time_ns, int tid)
     if (r == 0)
         r = thread_put(t, thread, time_ns);
     thread->where = USER_GONE;
+    t->delay_ns += thread->delay_ns;
     t->wanted.data[index_of(t, thread)] = 0;
     if (VEC_PUSH(&t->gone, index_of(t, thread)) < 0)
         return -ENOMEM;
@@ -477,6 +480,18 @@ int user_threads_suppose(struct user_threads *t, int tid, const struct user_caus
     return r;
 }
 
+void user_threads_delay_read(struct user_threads *t, struct user_thread *thread, uint64_t now_ns)
+{
+    uint64_t run_ns, wait_ns;
+    if (thread->where == USER_GONE ||
+        (thread->delay_read_ns > 0 && now_ns - thread->delay_read_ns < DELAY_AGE_NS) ||
+        proc_schedstat_read(thread->pid, thread->tid, &run_ns, &wait_ns) < 0)
+        return;
+    thread->delay_read_ns = now_ns;
+    thread->delay_ns = wait_ns;
+    t->delay_known |= run_ns > 0; /* a kernel that keeps no such books shows zeros */
+}
+
 int user_threads_until(struct user_threads *t, uint64_t time_ns)
 {
     if (time_ns == UINT64_MAX || time_ns < t->flush_ns)
@@ -520,6 +535,7 @@ int user_threads_end(struct user_threads *t, uint64_t time_ns)
         if (r == 0)
             r = thread_put(t, thread, end_ns);
         thread->where = USER_GONE;
+        t->delay_ns += thread->delay_ns;
     }
     return r;
 }

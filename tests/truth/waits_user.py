@@ -95,7 +95,7 @@ class Waits:
         return self.counters["waits.complete"] / walked
 
 
-def record(*args, options=(), user=AS_NOBODY, status=0, tier="user"):
+def record(*args, options=(), user=AS_NOBODY, status=0, tier="user", lossless=True):
     pathlib.Path("r.whyslow").unlink(missing_ok=True)
     command = [*user, whyslow, "record", "--offcpu", "--tier", "user", "-o", "r.whyslow", *options,
                "--", *args]
@@ -106,8 +106,9 @@ def record(*args, options=(), user=AS_NOBODY, status=0, tier="user"):
     waits = Waits("r.whyslow")
     assert waits.facts["tier"] == tier
     assert all(r["flags"] & SAMPLED for r in waits.rows), "a row that claims to be exact"
-    assert waits.counters["loss.wait_ring_full"] == 0
-    assert waits.counters.get("waits.broken", 0) == 0
+    if lossless:
+        assert waits.counters["loss.wait_ring_full"] == 0
+        assert waits.counters.get("waits.broken", 0) == 0
     return waits, (json.loads(done.stdout) if done.stdout.startswith("{") else None)
 
 
@@ -237,14 +238,17 @@ def case_stale():
 
 def case_ping():
     """More switches than anybody can look at: all are counted, the causes are as seen nearby."""
-    waits, _ = record(workload, "ping", "60000")
+    # On a busy machine we may come too late for what the rings can hold: then that is counted.
+    waits, _ = record(workload, "ping", "60000", lossless=False)
+    lost = waits.counters["loss.wait_ring_full"]
     counted = sum(r["count"] for r in waits.rows)
-    between("waits and preemptions", counted, 60000, 10 ** 7)
+    between("waits and preemptions", counted + lost, 60000, 10 ** 7)
     known = sum(r["total_ns"] for r in waits.rows if r["stack"])
     total = sum(r["total_ns"] for r in waits.rows if r["kind"] == "blocked")
     # One look that succeeds is enough for either side; on a busy machine it may come late.
     between("share of the time with a cause", known / total, 0.4, 1)
-    sums_are_lives(waits)
+    if not lost:
+        sums_are_lives(waits)
 
 
 def case_small():
