@@ -409,18 +409,6 @@ static void leave(struct core_self *self)
     self->busy = false;
 }
 
-static void meet_put(struct preload_thread *place, uint32_t other, uint64_t time_ns)
-{
-    struct preload_wait record = {
-        .record = {.kind = PRELOAD_MEET, .lock = PRELOAD_JOIN, .bytes = sizeof(record)},
-        .start_ns = time_ns,
-        .end_ns = time_ns,
-        .other = other,
-    };
-    ring_wait(place, &record);
-    place_mark(place);
-}
-
 void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void *object,
                      uint32_t other, const struct preload_registers *registers)
 {
@@ -433,8 +421,6 @@ void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void 
         uint64_t start_ns = now_ns();
         wait->stack = stack_of(self, place, registers, start_ns);
         wait->start_ns = start_ns;
-        if (lock == PRELOAD_JOIN && other != 0)
-            meet_put(place, other, start_ns);
         place->open_object = (uint64_t)object;
         place->open_lock = lock;
         place->open_other = other;

@@ -14,6 +14,7 @@
 #include "collect/stacks.h"
 
 enum {
+    LOCKS_THREADS_MAX = 1 << 20,     /* whose ids are kept */
     LOCKS_STACKS_MAX = 1 << 16,      /* of one place */
     LOCKS_KEPT_BYTES_MAX = 64 << 20, /* slices of stacks that the target recognises */
 };
@@ -59,6 +60,7 @@ struct collector {
     bool stopped;
     struct lock_place *places; /* PRELOAD_THREADS_MAX */
     struct map_u64 threads;    /* pid << 32 | tid to the sink's id, also of some that have ended */
+    struct map_u64 pids;       /* of processes with a place */
     struct map_u64 homes;      /* pid << 32 | tid of threads that have, or had, a place */
     struct preload_taken taken;
     struct unwind_trace trace;
@@ -89,8 +91,7 @@ void lock_stacks_deinit(struct collector *c, struct lock_place *place);
 MUST_USE int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns);
 MUST_USE int lock_wait_take(struct collector *c, struct lock_place *place,
                             const struct preload_wait *wait, bool is_open);
-/* A thread of the same process that may be named after its end. */
-MUST_USE int lock_thread_meet(struct collector *c, const struct lock_place *place, uint32_t tid,
-                              uint64_t time_ns);
+/* A thread that may be named by a wait after its end. */
+MUST_USE int lock_thread_note(struct collector *c, uint32_t pid, uint32_t tid, uint64_t time_ns);
 /* What was added up in the place since the last time. */
 MUST_USE int lock_sums_take(struct collector *c, struct lock_place *place);

@@ -19,21 +19,17 @@ static uint32_t futex_detail(const struct preload_wait *wait)
     }
 }
 
-static uint64_t thread_key(const struct lock_place *place, uint32_t tid)
-{
-    return (uint64_t)place->pid << 32 | tid;
-}
-
-int lock_thread_meet(struct collector *c, const struct lock_place *place, uint32_t tid,
-                     uint64_t time_ns)
+int lock_thread_note(struct collector *c, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
     uint32_t thread;
-    if (tid > INT32_MAX || !stacks_has_thread(c->stacks, (int)place->pid, (int)tid))
+    if (tid > INT32_MAX || !stacks_has_thread(c->stacks, (int)pid, (int)tid))
         return 0;
-    int r = stacks_thread(c->stacks, time_ns, (int)place->pid, (int)tid, &thread);
+    int r = stacks_thread(c->stacks, time_ns, (int)pid, (int)tid, &thread);
     if (r < 0)
         return r;
-    uint64_t *known = map_u64_at(&c->threads, thread_key(place, tid), NULL);
+    if (c->threads.len >= LOCKS_THREADS_MAX)
+        return -E2BIG;
+    uint64_t *known = map_u64_at(&c->threads, (uint64_t)pid << 32 | tid, NULL);
     if (!known)
         return -ENOMEM;
     *known = thread;
@@ -46,8 +42,8 @@ static int thread_named(struct collector *c, const struct lock_place *place, uin
 {
     if (tid == 0 || tid == place->tid)
         return 0;
-    int r = lock_thread_meet(c, place, tid, time_ns);
-    const uint64_t *known = map_u64_find(&c->threads, thread_key(place, tid));
+    int r = lock_thread_note(c, place->pid, tid, time_ns);
+    const uint64_t *known = map_u64_find(&c->threads, (uint64_t)place->pid << 32 | tid);
     if (r == 0 && known)
         *ret_thread = (uint32_t)*known;
     return r;

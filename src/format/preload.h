@@ -98,7 +98,6 @@ enum preload_kind {
     PRELOAD_STACK = 1,
     PRELOAD_WAIT = 2,
     PRELOAD_HOLD = 3, /* a lock was held from start_ns to end_ns */
-    PRELOAD_MEET = 4, /* `other` will be named by a wait when it has ended already */
 };
 
 enum preload_lock {
@@ -137,7 +136,7 @@ struct preload_stack { /* PRELOAD_STACK */
 };
 _Static_assert(sizeof(struct preload_stack) == 136, "shared with the target");
 
-struct preload_wait { /* PRELOAD_WAIT, PRELOAD_HOLD, PRELOAD_MEET */
+struct preload_wait { /* PRELOAD_WAIT, PRELOAD_HOLD */
     struct preload_record record;
     uint64_t object; /* address */
     uint64_t start_ns, end_ns;
