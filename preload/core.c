@@ -16,7 +16,7 @@
 #pragma weak gnu_get_libc_version
 extern void *__libc_stack_end __attribute__((weak));
 
-enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 4, ROOM_KEPT_BYTES = 8 << 10 };
+enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 12, ROOM_KEPT_BYTES = 8 << 10 };
 
 bool core_on;
 __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
