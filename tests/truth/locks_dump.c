@@ -1,6 +1,7 @@
 /* Runs a command with the library for locks in it and prints what it told, one row a line:
  *
  *     wait|hold|open TID OBJECT COUNT TOTAL_NS MAX_NS FLAGS WAKER_TID EVENTS STACK
+ *     thread TID
  *     counter NAME VALUE
  *
  * STACK is the names of functions, innermost first, joined by ";". */
@@ -69,6 +70,8 @@ static void rows_print(const struct sink_memory *memory)
                tid_of(memory, row->info.waker_thread), events);
         stack_print(memory, row->info.stack);
     }
+    for (size_t i = 0; i < memory->threads.len; i++)
+        printf("thread %u\n", memory->threads.data[i].info.tid);
     for (size_t i = 0; i < memory->counters.len; i++)
         printf("counter %s %llu\n", memory->counters.data[i].name,
                (unsigned long long)memory->counters.data[i].value);

@@ -28,13 +28,15 @@ def run(*command, ms=60000, prefix=(), env=None):
     done = subprocess.run([*prefix, dump, str(ms), *command], capture_output=True, text=True,
                           timeout=300, check=False, env={**os.environ, **(env or {})})
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
-    rows, counters, said, facts = [], {}, [], {}
+    rows, counters, said, facts, tids = [], {}, [], {}, []
     for line in done.stdout.splitlines():
         word, _, rest = line.partition(" ")
         if word in ("wait", "hold", "open"):
             tid, thing, *numbers, stack = rest.split(" ", 8)
             rows.append(Row(word, int(tid), int(thing, 16), *map(int, numbers),
                             tuple(stack.split(";")[:-1])))
+        elif word == "thread":
+            tids.append(rest)
         elif word == "counter":
             counters[rest.split()[0]] = int(rest.split()[1])
         elif word in ("na", "status", "library"):
@@ -43,6 +45,8 @@ def run(*command, ms=60000, prefix=(), env=None):
             said.append(line)
     assert not os.path.exists(os.path.dirname(facts["library"])), facts
     assert done.stderr == "", done.stderr
+    # A shell that becomes another program is another process to the recording.
+    assert command[0] == "sh" or len(tids) == len(set(tids)), tids
     return rows, counters, said, facts
 
 
@@ -138,11 +142,11 @@ def children_by_fork_and_exec_are_covered():
     rows, counters, said, _ = run(known, "tree")
     truth = [numbers([line]) for line in said]
     waits = [row for row in rows if row.kind == "wait" and "work_under_lock" in row.stack]
-    assert counters["locks.processes"] == 3 and len(waits) == 3 == len(truth), (counters, waits)
+    assert counters["locks.processes"] == 3 and len(waits) == 4 == len(truth), (counters, waits)
     for told in truth:
         wait, = [row for row in waits if row.waker == told["owner"]]
         near(wait.total, told["waited"], f"waited for {wait.waker}")
-        assert wait.object == told["lock"]
+        assert (wait.tid, wait.object) == (told["waiter"], told["lock"]), (wait, told)
 
 
 def a_wait_that_never_ends_is_told():
@@ -205,6 +209,14 @@ def a_sanitized_program_runs():
     assert facts["status"] == "0" and counters["locks.processes"] == 1, (said, facts)
     wait, = [row for row in rows if row.kind == "wait" and "work_under_lock" in row.stack]
     near(wait.total, numbers(said)["waited"], "waited")
+
+
+def a_stack_that_ends_in_a_hole_is_read_to_the_hole():
+    rows, _, said, facts = run(known, "fiber")
+    assert facts["status"] == "0", facts
+    wait, = [row for row in rows if row.kind == "wait" and "work_under_lock" in row.stack]
+    near(wait.total, numbers(said)["waited"], "waited")
+    assert wait.stack[:4] == ("pthread_mutex_lock", "work_under_lock", "owner", "fiber_runs"), wait
 
 
 def little_memory_is_left_to_the_target():
@@ -271,6 +283,7 @@ CASES = {
     "static": a_static_program_is_not_covered_and_said_so,
     "musl": another_libc_does_not_mind,
     "sanitized": a_sanitized_program_runs,
+    "fiber": a_stack_that_ends_in_a_hole_is_read_to_the_hole,
     "limited": little_memory_is_left_to_the_target,
     "preloaded": what_was_preloaded_stays,
     "killed": the_target_goes_on_when_whyslow_is_killed,

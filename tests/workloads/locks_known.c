@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define APART __attribute__((noinline, noclone))
@@ -97,8 +99,9 @@ static long APART blocks(long path)
     }
 PATH(0)
 PATH(1)
-PATH(2) PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13)
-    PATH(14) PATH(15)
+PATH(2)
+PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14)
+    PATH(15)
 
         static atomic_int round_number,
     rounds_done;
@@ -155,8 +158,10 @@ static void owner(void)
         sched_yield();
     work_under_lock();
     pthread_join(thread, NULL);
-    printf("waited %llu owner %d lock %llx\n", waited_ns, has_lock,
+    printf("waited %llu owner %d waiter %d lock %llx\n", waited_ns, has_lock, tid(),
            (unsigned long long)(uintptr_t)lock);
+    waited_ns = 0;
+    has_lock = 0;
 }
 
 static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
@@ -213,6 +218,29 @@ static void hang(void)
     pthread_join(thread, NULL);
 }
 
+/* On a stack that is not a thread's, with nothing behind it. */
+static ucontext_t outside, inside;
+
+static void fiber_runs(void)
+{
+    owner();
+    swapcontext(&inside, &outside);
+}
+
+static void fiber(void)
+{
+    enum { STACK_BYTES = 64 << 10, HOLE_BYTES = 64 << 10 };
+    char *memory = mmap(NULL, STACK_BYTES + HOLE_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + STACK_BYTES, HOLE_BYTES, PROT_NONE) != 0)
+        abort();
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = memory;
+    inside.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&inside, fiber_runs, 0);
+    swapcontext(&outside, &inside);
+}
+
 static long hot_count;
 static long hot_rounds = 250000;
 
@@ -233,9 +261,11 @@ static void hot(void)
     printf("count %ld ns %llu\n", hot_count, (unsigned long long)(now_ns() - start));
 }
 
-/* A child by fork, a grandchild by exec: each has a lock that is waited for. */
+/* A child by fork, a grandchild by exec: each has a lock that is waited for, as had the parent
+ * before. */
 static void tree(const char *self)
 {
+    owner();
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -269,6 +299,8 @@ int main(int argc, char **argv)
         rings();
     else if (strcmp(what, "hang") == 0)
         hang();
+    else if (strcmp(what, "fiber") == 0)
+        fiber();
     else if (strcmp(what, "hot") == 0)
         hot();
     else if (strcmp(what, "tree") == 0)
