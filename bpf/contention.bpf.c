@@ -4,7 +4,8 @@
  *
  * The tracepoints fire only where a lock is contended. They fire inside allocators and under the
  * scheduler's locks, so all maps are allocated beforehand. Which threads count is in the map
- * "threads", shared with whoever follows the target. */
+ * "threads", shared with whoever follows the target. They are raw tracepoints, since their
+ * arguments are plain numbers: nothing of the kernel's types has to be read to attach to them. */
 #include "kernel.h"
 
 #include "format/contention.h"
@@ -70,8 +71,9 @@ struct {
 
 enum {
     NAMESPACES_MAX = 8,
-    /* This program, and the two functions that call it. */
-    OWN_FRAMES = 3,
+    /* This program, and the function that calls it. Some kernels have one or two more in between,
+     * which whoever names a lock passes over. */
+    OWN_FRAMES = 2,
     LOCK_FLAGS = CONTENTION_SPIN | CONTENTION_READ | CONTENTION_WRITE | CONTENTION_RT |
                  CONTENTION_PERCPU | CONTENTION_MUTEX,
 };
@@ -111,7 +113,7 @@ static __always_inline int syscall_of(struct task_struct *task)
 
 static __always_inline __u32 flags_of(struct task_struct *task, __u64 lock, __u32 flags)
 {
-    struct mm_struct *mm = task->mm;
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
     flags &= LOCK_FLAGS;
     if (mm && bpf_core_field_exists(mm->mmap_lock) &&
         lock == (__u64)mm + bpf_core_field_offset(struct mm_struct, mmap_lock))
@@ -171,7 +173,7 @@ static __always_inline void sleep_begin(void *context, struct task_struct *task,
         count_add(CONTENTION_LOST, 1);
 }
 
-SEC("tp_btf/contention_begin")
+SEC("raw_tp/contention_begin")
 int lock_begin(__u64 *context)
 {
     __u64 lock = context[0];
@@ -200,7 +202,7 @@ static __always_inline struct contention_tally *tally_need(struct task_struct *t
     tally = bpf_map_lookup_elem(&tallies, key);
     if (tally) {
         tally->tid = tid_here(task);
-        tally->tgid = tid_here(task->group_leader);
+        tally->tgid = tid_here(BPF_CORE_READ(task, group_leader));
     }
     return tally;
 }
@@ -220,6 +222,7 @@ static __always_inline void wait_add(struct task_struct *task, const struct cont
         .stack = wait->stack,
         .flags = flags,
         .syscall = wait->syscall < 0 ? -1 : wait->syscall,
+        .exec = (__u16)task->self_exec_id,
     };
     count_add(CONTENTION_WAITS, 1);
     struct contention_tally *tally = tally_need(task, &key);
@@ -241,7 +244,7 @@ static __always_inline void wait_add(struct task_struct *task, const struct cont
         tally->buckets[bucket]++;
 }
 
-SEC("tp_btf/contention_end")
+SEC("raw_tp/contention_end")
 int lock_end(__u64 *context)
 {
     __u64 lock = context[0];

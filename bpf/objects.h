@@ -3,10 +3,9 @@
  *     object_of_fd()   the id of what a task's fd is; a few reads
  *     object_tell()    the first time an id is seen, a record with all that its name is made of
  *
- * For tracing programs (tp_btf). Where we have a trusted pointer (the task) members are read
- * directly; from the table of fds on they are plain addresses and are read by probing. A file may
- * be closed while we look: then what we read is old, or makes no sense and is refused, but never
- * does harm.
+ * For tracing programs. From the table of fds on all are plain addresses, read by probing. A file
+ * may be closed while we look: then what we read is old, or makes no sense and is refused, but
+ * never does harm.
  *
  * Whoever includes this may define OBJECTS_PID_NS, the inode of the PID namespace that numbers of
  * processes are to be of (0: the first one). */
@@ -368,10 +367,14 @@ __attribute__((noinline)) int object_of_file(__u64 address, struct object_id *re
     return 1;
 }
 
-/* The open file behind an fd, 0 if there is none. `task` must be one that the verifier trusts:
- * an argument of a tracepoint or bpf_get_current_task_btf(). */
-static __always_inline __u64 object_file_of_fd(struct task_struct *task, int fd)
+/* The open file behind an fd of the task that runs, 0 if there is none. Members of a task that the
+ * verifier trusts are read directly; but to see that it may, the verifier looks through all types
+ * of the kernel, each time. So this is a function of its own, which it looks at once. */
+__attribute__((noinline)) __u64 object_file_of(int pid, int fd)
 {
+    struct task_struct *task = (void *)bpf_get_current_task_btf();
+    if (task->pid != pid)
+        return 0;
     struct files_struct *files = task->files;
     if (!files || fd < 0)
         return 0;
@@ -384,6 +387,13 @@ static __always_inline __u64 object_file_of_fd(struct task_struct *task, int fd)
     return file;
 }
 
+static __always_inline __u64 object_file_of_fd(struct task_struct *task, int fd)
+{
+    return object_file_of(task->pid, fd);
+}
+
+/* False: there is none. `task` must be the one that runs: where it leaves the CPU, it still does.
+ */
 static __always_inline bool object_of_fd(struct task_struct *task, int fd, struct object_id *ret)
 {
     __u64 file = object_file_of_fd(task, fd);

@@ -6,12 +6,17 @@
  * Only waits that are long, and stacks that were not recognised (known.h), go through the ring. */
 #include "kernel.h"
 
-#include "known.h"
-#include "registers.h"
+#include "format/offcpu.h"
 
 char offcpu_license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct offcpu_config config;
+
+#define OBJECTS_PID_NS config.pid_ns
+#include "futex.h"
+#include "known.h"
+#include "objects.h"
+#include "registers.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -78,6 +83,7 @@ enum {
     CPU_BITS = 12,    /* lowest bits of a ref */
     TASK_EXITING = 4, /* task_struct.flags */
     STATE_UNINTERRUPTIBLE = 2,
+    STATE_DEAD = 0x80,
     STATE_WAKING = 0x200,
     WAKE_PAUSE_NS = 1000000, /* between two wake-ups of user space */
     FIRST_STACK_BYTES_MAX = 128 << 20,
@@ -412,23 +418,88 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task, __u
     return bpf_map_lookup_elem(&threads, &pid);
 }
 
-/* What the call is, on what, and whether it ends by itself. */
-static __always_inline void call_look(struct task_struct *task, const struct pt_regs *regs,
-                                      struct offcpu_thread *thread)
+static __always_inline void object_put(struct offcpu_key *key, __u16 kind, __u64 object)
+{
+    key->object_kind = kind;
+    key->object = object;
+}
+
+static __always_inline void fd_look(struct task_struct *task, int fd, struct offcpu_key *key)
+{
+    struct object_id id = {0};
+    if (!object_of_fd(task, fd, &id))
+        return;
+    key->object = id.ino;
+    key->object_device = id.dev;
+    key->object_kind = id.kind;
+    key->object_flags = id.flags;
+    if (!object_tell(&told, task, fd, &id, BPF_RB_NO_WAKEUP))
+        count_add(OFFCPU_RING_FULL, 1);
+}
+
+/* What a thread has been off the CPU in all, up to now. */
+static __always_inline __u64 off_until(const struct offcpu_thread *thread, __u64 now_ns)
+{
+    __u64 off_ns = thread->off_ns;
+    return thread->off_total_ns + (off_ns != 0 && off_ns < now_ns ? now_ns - off_ns : 0);
+}
+
+/* Threads of one process only, and ids as the first namespace counts them: what a lock says of
+ * its owner is in the words of the process. */
+static __always_inline struct offcpu_thread *owner_get(const struct offcpu_thread *thread,
+                                                       __u32 owner)
+{
+    struct offcpu_thread *found = owner ? bpf_map_lookup_elem(&threads, &owner) : 0;
+    return found && found->kernel_tgid == thread->kernel_tgid ? found : 0;
+}
+
+static __always_inline void futex_look(const struct pt_regs *regs, struct offcpu_thread *thread,
+                                       __u64 now_ns)
 {
     struct offcpu_key *key = &thread->key;
-    key->syscall = regs_call(task, regs);
-    if (key->syscall == NO_CALL)
-        key->flags |= FLAG_FAULT;
-    if (key->syscall < 0 || key->syscall >= OFFCPU_CALLS_MAX)
+    __u64 address = regs_argument(regs, 1);
+    key->detail = futex_detail(regs);
+    object_put(key, OBJECT_ID_FUTEX, address);
+    if (!config.locks || config.pid_ns != 0)
         return;
-    struct offcpu_call call = config.calls[key->syscall & (OFFCPU_CALLS_MAX - 1)];
+    __u32 owner = futex_owner(address, key->detail);
+    const struct offcpu_thread *found = owner_get(thread, owner);
+    if (!found)
+        return;
+    thread->owner = owner;
+    thread->owner_off_ns = off_until(found, now_ns);
+}
+
+/* What the call is, on what, and whether it ends by itself. */
+static __always_inline void call_look(struct task_struct *task, const struct pt_regs *regs,
+                                      struct offcpu_thread *thread, __u64 now_ns)
+{
+    struct offcpu_key *key = &thread->key;
+    __s32 number = regs_call(task, regs);
+    key->syscall = number;
+    if (number == NO_CALL)
+        key->flags |= FLAG_FAULT;
+    struct offcpu_call call = {0};
+    if (number >= 0 && number < OFFCPU_CALLS_MAX)
+        call = config.calls[number & (OFFCPU_CALLS_MAX - 1)];
+    if (!config.waits && !(call.kind & OFFCPU_CALL_FUTEX)) {
+        thread->flags |= OFFCPU_THREAD_LEFT_OUT;
+        return;
+    }
     if (call.limit_kind == OFFCPU_LIMIT_ALWAYS)
         key->flags |= FLAG_LIMITED;
     if (call.limit > 0) {
         __u64 limit = regs_argument(regs, call.limit);
         if (call.limit_kind == OFFCPU_LIMIT_MS ? (__s32)limit >= 0 : limit != 0)
             key->flags |= FLAG_LIMITED;
+    }
+    if (call.fd > 0)
+        fd_look(task, (int)regs_argument(regs, call.fd), key);
+    if (call.kind & OFFCPU_CALL_FUTEX)
+        futex_look(regs, thread, now_ns);
+    if (call.kind & (OFFCPU_CALL_WAIT4 | OFFCPU_CALL_WAITID)) {
+        __s32 child = (__s32)regs_argument(regs, call.kind & OFFCPU_CALL_WAIT4 ? 1 : 2);
+        object_put(key, OBJECT_ID_PROCESS, child > 0 ? (__u32)child : 0);
     }
 }
 
@@ -449,6 +520,11 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
     thread->on_ns = 0;
     thread->off_ns = now_ns;
     __u32 state = state_of(prev);
+    if (thread->flags & OFFCPU_THREAD_EXITED) {
+        if (state & STATE_DEAD)
+            bpf_map_delete_elem(&threads, &pid);
+        return 0;
+    }
     thread->flags = 0;
     if (preempted || state == 0) {
         thread->flags = OFFCPU_THREAD_READY;
@@ -460,8 +536,10 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
         key->waker_tid = 0;
         key->waker_tgid = 0;
         key->waker_stack = 0;
+        key->waker_exec = 0;
         key->flags = 0;
     }
+    thread->owner = 0;
     key->flags &= FLAG_BY_INTERRUPT;
     key->tid = thread->tid;
     key->tgid = thread->tgid;
@@ -474,6 +552,7 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
     key->object_flags = 0;
     key->syscall = NO_CALL;
     key->stack = 0;
+    key->kernel_stack = -1;
     if (state & STATE_UNINTERRUPTIBLE)
         key->flags |= FLAG_UNINTERRUPTIBLE;
     if (BPF_CORE_READ_BITFIELD(prev, in_iowait))
@@ -481,7 +560,9 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
     struct mm_struct *mm = prev->mm;
     if (mm) {
         const struct pt_regs *regs = (const void *)bpf_task_pt_regs((void *)prev);
-        call_look(prev, regs, thread);
+        call_look(prev, regs, thread, now_ns);
+        if (thread->flags & OFFCPU_THREAD_LEFT_OUT)
+            return 0;
         key->stack = stack_of(prev, mm, regs, thread, now_ns);
     }
     key->kernel_stack = (__s32)bpf_get_stackid(context, &kernel_stacks, 0);
@@ -490,6 +571,37 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
         count_add(OFFCPU_KERNEL_FULL, 1);
     }
     return 0;
+}
+
+/* A wait for a lock is over: how long its owner was off the CPU meanwhile, and from when on this
+ * thread may hold it. */
+static __always_inline void lock_got(struct offcpu_thread *thread, struct wait *wait, __u64 now_ns)
+{
+    __u32 owner = thread->owner;
+    if (thread->key.object_kind != OBJECT_ID_FUTEX)
+        return;
+    if (thread->key.detail == DETAIL_VALUE_2 || thread->key.detail == DETAIL_PI) {
+        thread->lock = thread->key.object;
+        thread->lock_ns = now_ns;
+        thread->lock_off_ns = thread->off_total_ns;
+    }
+    const struct offcpu_thread *found = owner_get(thread, owner);
+    if (!found)
+        return;
+    __u64 off_ns = off_until(found, wait->start_ns + wait->ns) - thread->owner_off_ns;
+    wait->owned_ns = wait->ns;
+    wait->owner_off_ns = off_ns < wait->ns ? off_ns : wait->ns;
+}
+
+static __always_inline void key_of(struct offcpu_key *key, const struct offcpu_thread *thread,
+                                   __u8 kind)
+{
+    key->tid = thread->tid;
+    key->tgid = thread->tgid;
+    key->exec = (__u16)thread->exec;
+    key->kind = kind;
+    key->kernel_stack = -1;
+    key->syscall = NO_CALL;
 }
 
 static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
@@ -502,35 +614,37 @@ static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
         return 0;
     }
     __u64 off_ns = thread->off_ns, wake_ns = thread->wake_ns;
-    bool ready = thread->flags & OFFCPU_THREAD_READY;
+    __u32 flags = thread->flags;
+    bool ready = flags & OFFCPU_THREAD_READY;
     thread->off_ns = 0;
     thread->wake_ns = 0;
     thread->on_ns = now_ns;
-    if (off_ns == 0)
+    if (off_ns == 0 || (flags & OFFCPU_THREAD_EXITED))
         return 0;
     thread->off_total_ns += now_ns - off_ns;
+    if (flags & OFFCPU_THREAD_LEFT_OUT)
+        return 0;
     if (ready || wake_ns == 0)
         wake_ns = ready ? off_ns : now_ns;
     if (wake_ns < off_ns)
         wake_ns = off_ns;
-    struct wait wait = {.start_ns = off_ns, .end_ns = now_ns, .ns = wake_ns - off_ns};
     bool is_long = now_ns - off_ns >= config.long_ns;
+    struct wait wait = {.start_ns = off_ns, .end_ns = now_ns, .ns = wake_ns - off_ns};
     if (!ready) {
         wait.key = thread->key;
         count_add(OFFCPU_WAITS, 1);
-        if (!is_long || !event_tell(&wait, wake_ns)) {
-            wait.end_ns = wake_ns;
-            wait_add(&wait);
-        }
-        is_long = false; /* the event has both parts */
+        if (config.locks)
+            lock_got(thread, &wait, now_ns);
+        if (is_long && event_tell(&wait, wake_ns))
+            return 0; /* it says how long the thread was ready as well */
+        wait.end_ns = wake_ns;
+        wait_add(&wait);
+        is_long = false;
     }
+    if (!config.waits)
+        return 0;
     struct wait runq = {.start_ns = wake_ns, .end_ns = now_ns, .ns = now_ns - wake_ns};
-    runq.key.tid = thread->tid;
-    runq.key.tgid = thread->tgid;
-    runq.key.exec = (__u16)thread->exec;
-    runq.key.kind = KIND_RUNQ;
-    runq.key.kernel_stack = -1;
-    runq.key.syscall = NO_CALL;
+    key_of(&runq.key, thread, KIND_RUNQ);
     if (!is_long || !event_tell(&runq, wake_ns))
         wait_add(&runq);
     return 0;
@@ -546,15 +660,100 @@ int offcpu_switch(__u64 *context)
     return 0;
 }
 
+/* ---- who ends a wait ---- */
+
+/* Interrupts have a stack of their own. Where the context of this program lies tells on which
+ * stack we are; that the kernel counts them, too, is of no use: where the count is, only a kernel
+ * with symbols of its data tells. */
+static __always_inline bool on_own_stack(void *context, struct task_struct *current)
+{
+    void *pointer = context;
+    __u64 at = 0;
+    bpf_probe_read_kernel(&at, sizeof(at), &pointer);
+    return at - (__u64)current->stack < config.kernel_stack_bytes;
+}
+
+/* Of a call by its number; nothing is known of most. */
+static __always_inline __u8 call_kind(__s32 number)
+{
+    return number >= 0 && number < OFFCPU_CALLS_MAX
+               ? config.calls[number & (OFFCPU_CALLS_MAX - 1)].kind
+               : 0;
+}
+
+/* It came back from a wait for this lock, and now wakes somebody who waits for it: in between it
+ * held it. */
+static __noinline int hold_end(struct offcpu_thread *waker, const struct pt_regs *regs,
+                               __u64 stack, __u64 now_ns)
+{
+    __u64 lock = waker->lock;
+    if (lock == 0 || regs_argument(regs, 1) != lock || !futex_releases(regs))
+        return 0;
+    struct wait hold = {.start_ns = waker->lock_ns, .end_ns = now_ns};
+    hold.ns = now_ns - waker->lock_ns;
+    hold.owner_off_ns = waker->off_total_ns - waker->lock_off_ns;
+    key_of(&hold.key, waker, KIND_HOLD);
+    hold.key.stack = stack;
+    hold.key.syscall = waker->key.syscall;
+    object_put(&hold.key, OBJECT_ID_FUTEX, lock);
+    hold.key.detail = DETAIL_VALUE_2;
+    waker->lock = 0;
+    return wait_add(&hold);
+}
+
+static __noinline int waker_look(void *context, struct offcpu_thread *thread, __u64 now_ns)
+{
+    struct task_struct *current = (void *)bpf_get_current_task_btf();
+    struct offcpu_key *key = &thread->key;
+    __u32 pid = current->pid;
+    bool own = on_own_stack(context, current);
+    key->flags &= ~FLAG_BY_INTERRUPT;
+    struct mm_struct *mm = current->mm;
+    /* Threads of the kernel have them, too, without meaning. */
+    const struct pt_regs *regs = (const void *)bpf_task_pt_regs((void *)current);
+    __u8 kind = 0;
+    bool interrupt = pid == 0 || !own;
+    if (mm) {
+        __s32 number = regs_call(current, regs);
+        kind = call_kind(number);
+        /* A packet to this very machine is received by whoever sends it. */
+        interrupt = own ? number == NO_CALL
+                        : !(kind & OFFCPU_CALL_SENDS) ||
+                              !(call_kind(key->syscall) & OFFCPU_CALL_RECEIVES);
+    }
+    if (interrupt) {
+        key->flags |= FLAG_BY_INTERRUPT;
+        return 0;
+    }
+    struct offcpu_thread *waker = bpf_map_lookup_elem(&threads, &pid);
+    if (!waker)
+        return 0;
+    key->waker_tid = waker->tid;
+    key->waker_tgid = waker->tgid;
+    key->waker_exec = (__u16)waker->exec;
+    count_add(OFFCPU_WAKERS, 1);
+    if (!mm || (waker->flags & OFFCPU_THREAD_EXITED))
+        return 0; /* it ends */
+    key->waker_stack = stack_of(current, mm, regs, waker, now_ns);
+    if (config.locks && (kind & OFFCPU_CALL_FUTEX))
+        hold_end(waker, regs, key->waker_stack, now_ns);
+    return 0;
+}
+
 SEC("tp_btf/sched_waking")
 int offcpu_waking(__u64 *context)
 {
     struct task_struct *task = (void *)context[0];
     __u32 pid = task->pid;
     struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
-    if (!thread || thread->wake_ns != 0 || (thread->flags & OFFCPU_THREAD_READY))
+    if (!thread || thread->wake_ns != 0)
         return 0;
-    thread->wake_ns = bpf_ktime_get_ns();
+    if (thread->flags & (OFFCPU_THREAD_READY | OFFCPU_THREAD_LEFT_OUT | OFFCPU_THREAD_EXITED) &&
+        thread->off_ns != 0)
+        return 0;
+    __u64 now_ns = bpf_ktime_get_ns();
+    waker_look(context, thread, now_ns);
+    thread->wake_ns = now_ns;
     return 0;
 }
 
@@ -575,10 +774,7 @@ static __always_inline void running_tell(struct offcpu_thread *thread, __u64 now
         thread->running_ns += now_ns - thread->on_ns;
     thread->on_ns = now_ns;
     struct wait wait = {.start_ns = now_ns, .end_ns = now_ns, .ns = thread->running_ns};
-    wait.key.tid = thread->tid;
-    wait.key.tgid = thread->tgid;
-    wait.key.exec = (__u16)thread->exec;
-    wait.key.kind = OFFCPU_KIND_RUNNING;
+    key_of(&wait.key, thread, OFFCPU_KIND_RUNNING);
     wait_add(&wait);
 }
 
@@ -620,7 +816,8 @@ int offcpu_exit(__u64 *context)
     } else {
         count_add(OFFCPU_RING_FULL, 1);
     }
-    bpf_map_delete_elem(&threads, &pid);
+    /* It stays until its last switch: whoever waits for its end will want to know. */
+    thread->flags = OFFCPU_THREAD_EXITED;
     bpf_map_delete_elem(&deep, &pid);
     return 0;
 }

@@ -28,6 +28,10 @@ static const char *const fuzz_questions[][FUZZ_ARGUMENTS_MAX] = {
     {"report", "REC", "--time", "10%..60%", "--filter", "e"},
     {"report", "REC", "--focus", "a", "--json"},
     {"report", "REC", "--diff", "REC", "--json"},
+    {"report", "REC", "--series", "offcpu", "--tree"},
+    {"waits", "REC", "--limit", "0", "--json"},
+    {"waits", "REC", "--threads", "--idle", "--limit", "0"},
+    {"waits", "REC", "--stack", "w1", "--markdown"},
 };
 
 static inline void fuzz_ask(const char *const *question, const char *path)

@@ -13,6 +13,7 @@
     ROW(history)                                                                                   \
     ROW(record)                                                                                    \
     ROW(waits)                                                                                     \
+    ROW(locks)                                                                                     \
     ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \

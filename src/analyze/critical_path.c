@@ -181,22 +181,33 @@ static void wait_enter(struct walk *walk, struct path_event *event, uint64_t to_
     walk->work++;
 }
 
+/* The entry of a thread that was there before a moment: an earlier name, if need be. 0: none. */
+static uint32_t name_before(const struct walk *walk, uint32_t thread, uint64_t time_ns)
+{
+    while (thread && walk->waits->threads[thread].start_ns >= time_ns)
+        thread = walk->threads.threads[thread].before;
+    return thread;
+}
+
 /* Was the thread there and on a CPU, so that it can have made another? */
 static bool can_create(const struct walk *walk, uint32_t thread, uint64_t time_ns)
 {
-    if (thread == 0 || walk->waits->threads[thread].start_ns >= time_ns ||
-        alive_until(walk, thread) < time_ns)
+    if (thread == 0 || alive_until(walk, thread) < time_ns)
         return false;
     const struct path_event *event = path_threads_before(&walk->threads, thread, time_ns);
     return !event || event->wake_ns <= time_ns;
 }
 
-/* Before its thread began: its maker, or the wait that led here. At the root nobody waited:
- * the walk is at its beginning, or the recording says that others came first. */
+/* Before its thread began: the same under another name, its maker, or the wait that led here.
+ * At the root nobody waited: the walk is at its beginning. */
 static void frame_begin(struct walk *walk, struct frame *frame)
 {
-    uint32_t creator = walk->threads.threads[frame->thread].creator;
-    if (can_create(walk, creator, walk->now_ns))
+    const struct path_thread *thread = &walk->threads.threads[frame->thread];
+    uint32_t same = name_before(walk, thread->before, walk->now_ns);
+    uint32_t creator = name_before(walk, thread->creator, walk->now_ns);
+    if (same)
+        frame->thread = same;
+    else if (can_create(walk, creator, walk->now_ns))
         frame->thread = creator;
     else if (frame->event)
         step_wait(walk, frame->event->row, frame->floor_ns);
@@ -254,38 +265,38 @@ static int share_order(const void *a, const void *b)
     return (x->wait > y->wait) - (x->wait < y->wait);
 }
 
+static uint64_t share_key(const struct path_step *one)
+{
+    uint64_t id = one->what == PATH_WAIT ? one->wait : one->thread;
+    return id << 2 | (uint64_t)one->what;
+}
+
 static int shares_build(struct arena *arena, struct critical_path *path)
 {
-    struct map_u64 at = {0};
-    VEC(struct path_share) shares = {0};
+    struct map_u64 places = {0}; /* of a kind of step, its share's place plus one */
     int r = 0;
     for (size_t i = 0; i < path->step_count && r == 0; i++) {
-        const struct path_step *one = &path->steps[i];
-        uint64_t id = one->what == PATH_WAIT ? one->wait : one->thread;
-        bool fresh;
-        uint64_t *share = map_u64_at(&at, id << 2 | (uint64_t)one->what, &fresh);
-        struct path_share made = {one->what, one->thread, one->wait, 0, 0};
-        if (!share || (fresh && VEC_PUSH(&shares, made) < 0)) {
+        uint64_t *place = map_u64_at(&places, share_key(&path->steps[i]), NULL);
+        if (!place)
             r = -ENOMEM;
-            break;
-        }
-        if (fresh)
-            *share = shares.len - 1;
-        shares.data[*share].ns += one->end_ns - one->start_ns;
-        shares.data[*share].steps++;
+        else if (*place == 0)
+            *place = places.len;
     }
-    if (r == 0) {
-        path->shares = arena_alloc(arena, MAX(shares.len, (size_t)1) * sizeof(*path->shares));
-        r = path->shares ? 0 : -ENOMEM;
+    path->shares = arena_alloc(arena, MAX(places.len, (size_t)1) * sizeof(*path->shares));
+    if (r < 0 || !path->shares) {
+        map_u64_deinit(&places);
+        return -ENOMEM;
     }
-    if (r == 0 && shares.len > 0) {
-        memcpy(path->shares, shares.data, shares.len * sizeof(*shares.data));
-        qsort(path->shares, shares.len, sizeof(*path->shares), share_order);
-        path->share_count = shares.len;
+    for (size_t i = 0; i < path->step_count; i++) {
+        const struct path_step *one = &path->steps[i];
+        struct path_share *share = &path->shares[*map_u64_find(&places, share_key(one)) - 1];
+        *share = (struct path_share){one->what, one->thread, one->wait,
+                                     share->ns + (one->end_ns - one->start_ns), share->steps + 1};
     }
-    map_u64_deinit(&at);
-    VEC_FREE(&shares);
-    return r;
+    path->share_count = places.len;
+    map_u64_deinit(&places);
+    qsort(path->shares, path->share_count, sizeof(*path->shares), share_order);
+    return 0;
 }
 
 /* Steps in the order of time. */
@@ -313,6 +324,15 @@ static const char *path_missing(const struct waits *waits)
     return NULL;
 }
 
+/* When the root began under its first name. */
+static uint64_t root_start(const struct walk *walk)
+{
+    uint32_t thread = walk->waits->root_thread;
+    while (walk->threads.threads[thread].before)
+        thread = walk->threads.threads[thread].before;
+    return walk->waits->threads[thread].start_ns;
+}
+
 int critical_path_build(struct arena *arena, const struct waits *waits, struct critical_path *ret)
 {
     struct critical_path path = {.na = path_missing(waits)};
@@ -323,12 +343,15 @@ int critical_path_build(struct arena *arena, const struct waits *waits, struct c
         *ret = path;
         return 0;
     }
-    const struct waits_thread *root = &waits->threads[waits->root_thread];
-    struct walk walk = {.waits = waits, .rows = path.waits, .now_ns = root->end_ns};
+    uint32_t root = waits->root_thread;
+    struct walk walk = {.waits = waits, .rows = path.waits};
+    walk.now_ns = waits->threads[root].end_ns;
     int r = path_threads_build(arena, waits, &walk.threads);
-    struct frame frame = {waits->root_thread, root->start_ns, NULL};
-    if (r == 0)
+    struct frame frame = {root, waits->threads[root].start_ns, NULL};
+    if (r == 0) {
+        frame.floor_ns = root_start(&walk);
         r = VEC_PUSH(&walk.frames, frame);
+    }
     if (r == 0)
         r = walk_back(&walk);
     if (r == 0)

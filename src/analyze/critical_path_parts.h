@@ -35,7 +35,8 @@ struct path_thread {
     double rest_at; /* how much of them was charged: they take turns by size */
     double runq_density, runq_carry_ns;
     uint32_t runq_row; /* 0: none */
-    uint32_t creator;  /* thread that can have made it; 0: not known */
+    uint32_t before;   /* the same thread under another name, or before exec; 0: none */
+    uint32_t creator;  /* thread that can have made it, its last name; 0: not known */
 };
 
 struct path_threads {

@@ -4,12 +4,16 @@
  * follow each other, so that the walk can rely on it. */
 #include "analyze/critical_path_parts.h"
 
+#include "base/map.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A tally that leaves more than this of a thread's time unexplained has lost some. */
 static const double accounted_enough = 0.99;
+/* What an announcement may be late by, when one name takes over from another. */
+static const uint64_t name_gap_ns_max = 1000000;
 
 static uint32_t row_thread(const struct waits *waits, uint32_t row)
 {
@@ -172,6 +176,13 @@ static void densities_make(const struct waits *waits, struct path_threads *threa
     }
 }
 
+/* Time of a thread off the CPU. What the kernel tells of its own locks is in other rows, too. */
+static bool is_waited(const struct waits *waits, const struct wait_info *info)
+{
+    return info->kind == WAIT_BLOCKED && info->object < waits->object_count &&
+           waits->objects[info->object].kind != OBJECT_KERNEL_LOCK;
+}
+
 static int shorts_build(struct arena *arena, const struct waits *waits, struct path_threads *ret)
 {
     uint64_t *long_ns = calloc(MAX(waits->row_count, (size_t)1), sizeof(*long_ns));
@@ -193,7 +204,7 @@ static int shorts_build(struct arena *arena, const struct waits *waits, struct p
             struct path_thread *thread = &ret->threads[row_thread(waits, (uint32_t)i)];
             if (row->info.kind == WAIT_RUNQ)
                 thread->runq_row = (uint32_t)i;
-            if (row->info.kind != WAIT_BLOCKED || row->tally.total_ns <= long_ns[i])
+            if (!is_waited(waits, &row->info) || row->tally.total_ns <= long_ns[i])
                 continue;
             if (pass == 1)
                 ret->shorts[thread->short_first + thread->short_count] = (struct path_short){
@@ -235,6 +246,38 @@ uint32_t path_threads_rest_row(const struct path_threads *threads, uint32_t thre
     return shorts[low].row;
 }
 
+static uint64_t apart_ns(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* A thread that gets another name, or another program by exec, goes on as another entry: one
+ * begins where the other ends. A number that is given out again later is another thread. */
+static int names_join(const struct waits *waits, struct path_threads *ret)
+{
+    const struct profile *profile = &waits->profile;
+    struct map_u64 last = {0};
+    int r = 0;
+    for (size_t i = 1; i < profile->thread_count; i++) {
+        uint64_t *at = map_u64_at(&last, profile->threads[i].tid, NULL);
+        if (!at) {
+            r = -ENOMEM;
+            break;
+        }
+        const struct waits_thread *before = &waits->threads[*at], *life = &waits->threads[i];
+        uint32_t process = profile->threads[i].process;
+        bool same = process == profile->threads[*at].process ||
+                    (process < profile->process_count &&
+                     profile->threads[i].tid == profile->processes[process].pid);
+        if (*at != 0 && same && before->start_ns <= life->start_ns &&
+            apart_ns(before->end_ns, life->start_ns) <= name_gap_ns_max)
+            ret->threads[i].before = (uint32_t)*at;
+        *at = i;
+    }
+    map_u64_deinit(&last);
+    return r;
+}
+
 /* A recording says when a thread began, not who made it: the main thread of its process, or of
  * a main thread the main thread of the parent. */
 static int creators_find(const struct waits *waits, struct path_threads *ret)
@@ -243,7 +286,7 @@ static int creators_find(const struct waits *waits, struct path_threads *ret)
     uint32_t *mains = calloc(MAX(profile->process_count, (size_t)1), sizeof(*mains));
     if (!mains)
         return -ENOMEM;
-    for (size_t i = profile->thread_count; i-- > 1;) {
+    for (size_t i = 1; i < profile->thread_count; i++) {
         uint32_t process = profile->threads[i].process;
         if (process < profile->process_count &&
             profile->threads[i].tid == profile->processes[process].pid)
@@ -254,7 +297,7 @@ static int creators_find(const struct waits *waits, struct path_threads *ret)
         if (process == 0 || process >= profile->process_count)
             continue;
         uint32_t parent = profile->processes[process].parent;
-        if (mains[process] != i)
+        if (profile->threads[i].tid != profile->processes[process].pid)
             ret->threads[i].creator = mains[process];
         else if (parent < profile->process_count)
             ret->threads[i].creator = mains[parent];
@@ -272,6 +315,8 @@ int path_threads_build(struct arena *arena, const struct waits *waits, struct pa
     int r = events_build(arena, waits, &threads);
     if (r == 0)
         r = shorts_build(arena, waits, &threads);
+    if (r == 0)
+        r = names_join(waits, &threads);
     if (r == 0)
         r = creators_find(waits, &threads);
     if (r == 0)

@@ -30,7 +30,8 @@ static void figure_add(struct honesty_figure *figure, uint64_t value)
 static int read_counter(void *context, const struct recorded_counter *row)
 {
     struct honesty *honesty = context;
-    if (str_starts(row->name, "loss.") && row->unit == UNIT_COUNT)
+    if (str_starts(row->name, "loss.") && !str_starts(row->name, "loss.wait_") &&
+        row->unit == UNIT_COUNT)
         figure_add(&honesty->lost, row->value);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
         if (str_is(row->name, sources[i].counter))

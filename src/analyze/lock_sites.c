@@ -175,13 +175,27 @@ static const char *const kind_names[LOCK_KINDS] = {
     [LOCK_GO_RUNTIME] = "Go runtime lock",
     [LOCK_KERNEL_SPIN] = "kernel spin lock",
     [LOCK_KERNEL_MUTEX] = "kernel mutex",
-    [LOCK_KERNEL_RWSEM] = "kernel rw semaphore",
+    [LOCK_KERNEL_RWSEM] = "kernel rwsem",
     [LOCK_KERNEL_OTHER] = "kernel lock",
 };
 
 const char *lock_kind_name(enum lock_kind kind)
 {
     return kind_names[kind];
+}
+
+enum lock_kind lock_kind_of_kernel(struct str name)
+{
+    static const struct row words[] = {
+        {"mutex ", LOCK_KERNEL_MUTEX},         {"rtmutex ", LOCK_KERNEL_MUTEX},
+        {"spinlock ", LOCK_KERNEL_SPIN},       {"rwlock ", LOCK_KERNEL_SPIN},
+        {"rt rwlock ", LOCK_KERNEL_SPIN},      {"rwsem ", LOCK_KERNEL_RWSEM},
+        {"per-CPU rwsem ", LOCK_KERNEL_RWSEM}, {"semaphore ", LOCK_KERNEL_OTHER},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (str_starts(name, words[i].name))
+            return words[i].kind;
+    return LOCK_UNKNOWN;
 }
 
 static bool matches(struct str name, const char *pattern)
@@ -242,7 +256,7 @@ static bool is_library_gap(const struct profile *profile, const struct profile_f
     struct str path = base_name(profile->images[function->image].path);
     return str_starts(path, "libc.so") || str_starts(path, "libc-") ||
            str_starts(path, "libpthread") || str_starts(path, "libstdc++") ||
-           str_starts(path, "libc++") || str_starts(path, "ld-");
+           str_starts(path, "libc++") || str_starts(path, "ld-") || str_starts(path, "libwhyslow");
 }
 
 enum verdict { SITE_IS_HERE, SITE_IS_FURTHER };

@@ -25,6 +25,9 @@ enum lock_kind {
 };
 const char *lock_kind_name(enum lock_kind kind); /* "rwlock, read" */
 
+/* Of a lock of the kernel from its name, which begins with what it is: "rwsem (read) …". */
+enum lock_kind lock_kind_of_kernel(struct str name);
+
 struct lock_site {
     enum lock_kind kind; /* LOCK_UNKNOWN: no function on the way tells */
     uint32_t function;   /* innermost that is no part of the locking; 0: none is known */

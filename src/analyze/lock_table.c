@@ -51,10 +51,13 @@ static struct lock_site site_of(struct builder *builder, uint32_t stack, bool ke
 }
 
 static enum lock_kind kind_of(const struct wait_info *info, const struct lock_site *site,
-                              bool kernel_lock)
+                              const struct object_info *object)
 {
-    if (kernel_lock)
+    enum lock_kind told = lock_kind_of_kernel(object->name);
+    if (object->kind == OBJECT_KERNEL_LOCK && told == LOCK_UNKNOWN)
         return site->kind == LOCK_UNKNOWN ? LOCK_KERNEL_OTHER : site->kind;
+    if (object->kind == OBJECT_KERNEL_LOCK)
+        return told;
     if (info->detail == WAIT_FUTEX_PI)
         return LOCK_PI_MUTEX;
     if (site->kind == LOCK_UNKNOWN && info->detail == WAIT_FUTEX_VALUE_2)
@@ -90,7 +93,7 @@ static void object_read(struct builder *builder, uint32_t id, const struct objec
     struct lock_object *known = &builder->objects[row->info.object];
     bool kernel_lock = object->kind == OBJECT_KERNEL_LOCK;
     struct lock_site site = site_of(builder, row->info.stack, kernel_lock);
-    site.kind = kind_of(&row->info, &site, kernel_lock);
+    site.kind = kind_of(&row->info, &site, object);
     known->reads |= site.kind == LOCK_RWLOCK_READ;
     known->writes |= site.kind == LOCK_RWLOCK_WRITE;
     /* Where it is released says less than where it is wanted. */

@@ -315,9 +315,11 @@ static int choose_series(struct loader *loader)
     const struct recorded_series *series = recording_series_find(loader->recording, name);
     if (!series && loader->opts->names_only)
         return 0;
+    bool waits = recording_series_find(loader->recording, "offcpu") != NULL;
     if (!series)
         return why_set(loader->why, WHY_USAGE, ENOENT,
-                       "list them: whyslow query REC \"SELECT name, about FROM series\"",
+                       waits ? "it has waits: 'whyslow waits REC', or --series offcpu"
+                             : "list them: whyslow query REC \"SELECT name, about FROM series\"",
                        "'%s' has no series '%s'", recording_path(loader->recording), name);
     if (series->info.kind != SERIES_SUM)
         return why_set(loader->why, WHY_USAGE, EINVAL, "look at it with 'whyslow query'",

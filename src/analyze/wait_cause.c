@@ -23,9 +23,6 @@ static const char *word_for(enum wait_family family)
     case FAMILY_CONNECT:
     case FAMILY_COPY:
         return "to";
-    case FAMILY_READ:
-    case FAMILY_RECEIVE:
-        return "from";
     default:
         return "of";
     }

@@ -362,6 +362,13 @@ static struct verdict judge_view(const struct view *view)
     return judge_call(view);
 }
 
+/* The root's main thread: by its number, since a thread with a new name is another row. */
+static bool is_main(const struct waits *waits, uint32_t thread)
+{
+    return waits->root_thread != 0 &&
+           waits->profile.threads[thread].tid == waits->profile.threads[waits->root_thread].tid;
+}
+
 static enum waker waker_of(const struct waits *waits, const struct wait_info *info)
 {
     if (info->waker_thread != 0)
@@ -383,8 +390,7 @@ static struct view view_of(struct judge *judge, const struct wait_info *info)
         .waker_stack = wait_stack_of(&judge->stacks, info->waker_stack),
         .family = wait_family_of(&judge->families, info->syscall),
         .waker = waker_of(waits, info),
-        .matters = (waits->root_thread != 0 && info->thread == waits->root_thread) ||
-                   is_on_path(judge, info->thread, info->stack),
+        .matters = is_main(waits, info->thread) || is_on_path(judge, info->thread, info->stack),
         .timed = found(&judge->timed_at, at),
     };
     view.only_timed = is_timed(info) && found(&judge->other_at, at) == 0;
@@ -426,7 +432,7 @@ static bool is_timer_thread(const struct judge *judge, uint32_t thread,
     uint64_t life_ns = life->end_ns > life->start_ns ? life->end_ns - life->start_ns : 0;
     bool on_path = judge->path && !judge->path->na && judge->path->ns > 0 &&
                    sleeper->path_ns * PATH_SHARE >= judge->path->ns;
-    return thread != judge->waits->root_thread && !on_path && sleeper->most >= TIMER_COUNT &&
+    return !is_main(judge->waits, thread) && !on_path && sleeper->most >= TIMER_COUNT &&
            sleeper->total_ns / TIMER_LIFE_TENTHS >= life_ns / 10;
 }
 

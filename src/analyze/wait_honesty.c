@@ -10,11 +10,19 @@ static const struct source {
 } sources[] = {
     {"waits.seen", offsetof(struct wait_honesty, seen)},
     {"waits.recognised", offsetof(struct wait_honesty, recognised)},
+    {"waits.stacks_recognised", offsetof(struct wait_honesty, recognised)},
+    {"waits.slots_verified", offsetof(struct wait_honesty, verified_slots)},
     {"waits.verified_slots", offsetof(struct wait_honesty, verified_slots)},
+    {"waits.stacks_copied", offsetof(struct wait_honesty, copied)},
     {"waits.copied", offsetof(struct wait_honesty, copied)},
+    {"waits.stacks_read_again", offsetof(struct wait_honesty, read_again)},
     {"waits.read_again", offsetof(struct wait_honesty, read_again)},
+    {"waits.stacks_unlearnable", offsetof(struct wait_honesty, unlearnable)},
     {"waits.unlearnable", offsetof(struct wait_honesty, unlearnable)},
+    {"waits.stacks_walked", offsetof(struct wait_honesty, walked)},
+    {"waits.stacks_complete", offsetof(struct wait_honesty, complete)},
     {"waits.complete", offsetof(struct wait_honesty, complete)},
+    {"waits.stacks_truncated", offsetof(struct wait_honesty, incomplete)},
     {"waits.truncated", offsetof(struct wait_honesty, incomplete)},
     {"waits.own_ns", offsetof(struct wait_honesty, own_ns)},
     {"waits.kernel_ns", offsetof(struct wait_honesty, kernel_ns)},
@@ -22,6 +30,16 @@ static const struct source {
     {"waits.observed_ns", offsetof(struct wait_honesty, observed_ns)},
     {"waits.alike_ns", offsetof(struct wait_honesty, observed_ns)},
 };
+
+/* Of all losses: the wait itself was counted. */
+static const char *const parts[] = {
+    "waits.lost.stacks_spared", "waits.lost.stacks_unreadable",
+    "waits.lost.stacks_stale",  "waits.lost.stacks_stray",
+    "waits.lost.ring_full",     "waits.lost.wakers_merged",
+    "waits.lost.kernel_stacks", "loss.wait_events",
+};
+/* And nothing at all was lost: stacks were copied instead. */
+static const char nothing_lost[] = "waits.lost.known_full";
 
 struct reading {
     struct arena *arena;
@@ -35,11 +53,24 @@ static void figure_add(struct honesty_figure *figure, uint64_t value)
         figure->value = UINT64_MAX;
 }
 
+static void read_loss(struct wait_honesty *honesty, const struct recorded_counter *row)
+{
+    bool lost = str_starts(row->name, "loss.wait_") || str_starts(row->name, "waits.lost.");
+    if (!lost || str_is(row->name, nothing_lost))
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        if (str_is(row->name, parts[i])) {
+            figure_add(&honesty->parts_lost, row->value);
+            return;
+        }
+    figure_add(&honesty->lost, row->value);
+}
+
 static int read_counter(void *context, const struct recorded_counter *row)
 {
     struct wait_honesty *honesty = ((struct reading *)context)->honesty;
-    if (str_starts(row->name, "loss.wait_") && row->unit == UNIT_COUNT)
-        figure_add(&honesty->lost, row->value);
+    if (row->unit == UNIT_COUNT)
+        read_loss(honesty, row);
     if (str_starts(row->name, "waits.end.") && row->unit == UNIT_COUNT)
         figure_add(&honesty->incomplete, row->value);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
@@ -128,7 +159,9 @@ struct value wait_honesty_value(struct arena *arena, const struct wait_honesty *
               count_value(honesty->read_again, known_again_na));
     value_put(&map, "unlearnable", "stacks that cannot be known again",
               count_value(honesty->unlearnable, known_again_na));
-    double walked = (double)honesty->complete.value + (double)honesty->incomplete.value;
+    double walked = honesty->walked.known
+                        ? (double)honesty->walked.value
+                        : (double)honesty->complete.value + (double)honesty->incomplete.value;
     value_put(&map, "complete_pct", "complete stacks",
               share_value(honesty->complete, walked, "the recording does not count it",
                           "no stack was walked"));
@@ -137,6 +170,8 @@ struct value wait_honesty_value(struct arena *arena, const struct wait_honesty *
                           "every wait was seen, not looked at now and then",
                           "no time was spent off the CPU"));
     value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
+    value_put(&map, "parts_lost", "without their stack, waker or own times",
+              count_value(honesty->parts_lost, "it was not counted"));
     value_put(&map, "own_cpu_ms", "own CPU time",
               ms_value(honesty->own_ns, "whyslow's own CPU time was not measured"));
     value_put(&map, "kernel_ms", "time spent in the kernel for it",
@@ -169,14 +204,25 @@ static const char *stacks_text(struct arena *arena, const struct wait_honesty *h
     return "recognised n/a";
 }
 
+/* Worth a word only where there are some. */
+static const char *parts_text(struct arena *arena, const struct wait_honesty *honesty)
+{
+    if (honesty->parts_lost.value == 0)
+        return "";
+    char number[48];
+    units_format((double)honesty->parts_lost.value, UNIT_COUNT, number, sizeof(number));
+    return arena_printf(arena, ", %s without their stack, waker or own times", number);
+}
+
 const char *wait_honesty_line(struct arena *arena, const struct wait_honesty *honesty)
 {
     struct value map = wait_honesty_value(arena, honesty);
     return arena_printf(
-        arena, "%s tier: %s, %s, %s, %s; cost: %s, %s%s%s%s",
-        honesty->tier ? honesty->tier : "unknown", figure_text(arena, &map, "waits", "waits"),
+        arena, "%s tier: %s, %s, %s, %s%s; cost: %s, %s%s%s%s",
+        honesty->tier ? honesty->tier : "unknown",
+        figure_text(arena, &map, "waits", honesty->seen.value == 1 ? "wait" : "waits"),
         stacks_text(arena, honesty, &map), figure_text(arena, &map, "complete_pct", "complete"),
-        figure_text(arena, &map, "lost", "lost"),
+        figure_text(arena, &map, "lost", "lost"), parts_text(arena, honesty),
         figure_text(arena, &map, "own_cpu_ms", "own CPU time"),
         figure_text(arena, &map, "kernel_ms", "in the kernel"),
         honesty->not_higher ? "; no higher tier: " : "",

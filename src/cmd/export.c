@@ -1,8 +1,8 @@
 /* `whyslow export`: a recording's series becomes a file for another tool.
  *
  * recording → profile (narrowed) → exporter → file, whole or not at all. */
-#include "analyze/honesty.h"
 #include "analyze/profile_load.h"
+#include "analyze/series_honesty.h"
 #include "cmd/cmd.h"
 #include "cmd/report_parts.h" /* --time means the same in both */
 #include "present/exporters.h"
@@ -220,18 +220,18 @@ static int export_recording(const struct cmd_call *call, const struct exporter *
     const struct export_cmd_opts *opts = call->opts;
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct profile profile;
-    struct honesty honesty;
+    struct series_honesty honesty;
     struct export_opts wanted = {.title = opts->title};
     int r = load(opts, exporter, recording, &arena, &profile, why);
     if (r == 0)
-        r = honesty_load(recording, &honesty, why);
+        r = series_honesty_load(&arena, recording, profile.series, &honesty, why);
     if (r == 0)
         r = real_start(recording, profile.start_ns, &wanted.start_real_ns, why);
     if (r < 0)
         return r;
     const char *comments[] = {
         arena_printf(&arena, "%s: %s", profile.series, profile.about),
-        honesty_line(&arena, &honesty),
+        series_honesty_line(&arena, &honesty),
         NULL,
     };
     if (arena_failed(&arena))

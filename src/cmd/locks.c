@@ -93,6 +93,9 @@ static void put_sums(struct locks_run *run, struct value *root)
     value_put(root, "wait_count", "waits", value_uint(count, UNIT_COUNT));
     value_put_machine(root, "left_out_ms", value_real((double)table->left_out_ns / 1e6, UNIT_MS));
     value_put_machine(root, "left_out_waits", value_uint(table->left_out_count, UNIT_COUNT));
+    if (table->count > 0 && !lock_tables_hold_known(table))
+        value_put_for(root, SHOW_PEOPLE, "hold", "hold times",
+                      value_na("how long locks were held was not recorded"));
     if (table->left_out_count == 0)
         return;
     char time[48], waits[48];
@@ -233,8 +236,9 @@ const struct command cmd_locks = {
         "Ranks locks by the time that threads waited for them: mutexes, reader-writer locks, "
         "condition variables, semaphores, barriers of any library that sleeps in the kernel "
         "(glibc, C++, Rust, Go's runtime), and the kernel's own. A lock is called by the variable "
-        "it is, else by the function that waited for it longest. 'waiters' is how many threads "
-        "waited at a time, on average; 'off CPU' the part of the hold that its holder spent off "
+        "it is, else by the function that waited for it longest. 'waiting' is how many threads "
+        "waited at a time, on average; 'held off CPU' the part of the hold that its holder spent "
+        "off "
         "the CPU itself.\n\n"
         "Waits that are no contention are left out: threads that are joined, conditions of idle "
         "workers. A lock that is taken without waiting costs nothing here and is not seen.\n\n"

@@ -4,6 +4,7 @@
 #include "analyze/honesty.h"
 #include "analyze/hotspots.h"
 #include "analyze/profile_load.h"
+#include "analyze/wait_honesty.h"
 #include "base/text.h"
 #include "cmd/record_run.h"
 #include "cmd/run_artifacts.h"
@@ -56,7 +57,7 @@ static const struct opt record_options[] = {
     {"cgroup", 0, OPT_TEXT, offsetof(struct record_cmd_opts, cgroup), "PATH",
      "record every process of a cgroup; the path below /sys/fs/cgroup", NULL, NULL, false},
     {"cpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, cpu), NULL,
-     "where CPU time goes (the default)", NULL, NULL, false},
+     "where CPU time goes; the default unless --offcpu or --locks is given", NULL, NULL, false},
     {"offcpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, offcpu), NULL,
      "where threads wait, for what, and who ends it", NULL, NULL, false},
     {"locks", 0, OPT_FLAG, offsetof(struct record_cmd_opts, locks), NULL,
@@ -135,42 +136,81 @@ static bool is_worth_samples(const struct cmd_call *call, const struct honesty *
            honesty->rusage_ns.value / 1000000000.0 * opts->rate_hz > SAMPLES_EXPECTED;
 }
 
-static int show(const struct cmd_call *call, const struct record_run_result *result,
-                struct why *why)
+/* How good the samples are, and the first few lines of their report. */
+static int samples_show(const struct cmd_call *call, struct arena *arena,
+                        struct recording *recording, const struct record_run_result *result,
+                        struct why *why)
+{
+    FILE *err = call->err;
+    struct honesty honesty;
+    int r = honesty_load(recording, &honesty, why);
+    if (r < 0)
+        return r;
+    fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(arena, &honesty));
+    if (result->kernel_na[0])
+        fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
+    if (result->deep_na[0])
+        fprintf(err, "whyslow: stacks deeper than the slice: n/a: %s\n", result->deep_na);
+    if (result->samples > 0)
+        return top_show(call, arena, recording, why);
+    if (is_worth_samples(call, &honesty))
+        return why_set(why, WHY_FAILED, ENODATA,
+                       "are its threads shorter than a sample? raise -F, or record with -a",
+                       "no sample, although %.0f ms of CPU time were used; '%s' is empty",
+                       (double)honesty.rusage_ns.value / 1e6, result->path);
+    fputs("whyslow: no sample: too little CPU time was used for one at this rate; raise "
+          "it with -F\n",
+          err);
+    return 0;
+}
+
+static int waits_show(const struct cmd_call *call, struct arena *arena, struct recording *recording,
+                      const struct record_run_result *result, struct why *why)
+{
+    struct wait_honesty honesty;
+    int r = wait_honesty_load(arena, recording, &honesty, why);
+    if (r < 0)
+        return r;
+    if (!honesty.tier)
+        honesty.tier = result->waits_tier;
+    if (!honesty.not_higher && result->waits_na[0])
+        honesty.not_higher = result->waits_na;
+    fprintf(call->err, "whyslow: waits: ");
+    text_print(call->err, str_from(wait_honesty_line(arena, &honesty)));
+    fputc('\n', call->err);
+    return 0;
+}
+
+static void next_show(FILE *err, const char *command, const char *path)
+{
+    fprintf(err, "whyslow: next: whyslow %s ", command);
+    text_print(err, str_from(path));
+    fputc('\n', err);
+}
+
+static int show(const struct cmd_call *call, const struct record_run_opts *run,
+                const struct record_run_result *result, struct why *why)
 {
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct recording *recording = NULL;
-    FILE *err = call->err;
-    struct honesty honesty;
+    bool sampled = !run->cpu.no_samples;
     int r = recording_open(result->path, &recording, why);
-    if (r == 0)
-        r = honesty_load(recording, &honesty, why);
-    if (r == 0) {
-        fprintf(err, "whyslow: %s: %s\n", result->event, honesty_line(&arena, &honesty));
-        if (result->kernel_na[0])
-            fprintf(err, "whyslow: kernel frames: n/a: %s\n", result->kernel_na);
-        if (result->deep_na[0])
-            fprintf(err, "whyslow: stacks deeper than the slice: n/a: %s\n", result->deep_na);
-        if (result->samples == 0 && is_worth_samples(call, &honesty))
-            r = why_set(why, WHY_FAILED, ENODATA,
-                        "are its threads shorter than a sample? raise -F, or record with -a",
-                        "no sample, although %.0f ms of CPU time were used; '%s' is empty",
-                        (double)honesty.rusage_ns.value / 1e6, result->path);
-        else if (result->samples == 0)
-            fputs("whyslow: no sample: too little CPU time was used for one at this rate; raise "
-                  "it with -F\n",
-                  err);
-        else
-            r = top_show(call, &arena, recording, why);
-    }
+    if (r == 0 && sampled)
+        r = samples_show(call, &arena, recording, result, why);
+    if (r == 0 && result->waits_tier[0])
+        r = waits_show(call, &arena, recording, result, why);
     recording_close(recording);
     if (r < 0)
         return r;
-    fputs("whyslow: recorded to ", err);
-    text_print(err, str_from(result->path));
-    fputs("\nwhyslow: next: whyslow report ", err);
-    text_print(err, str_from(result->path));
-    fputc('\n', err);
+    fputs("whyslow: recorded to ", call->err);
+    text_print(call->err, str_from(result->path));
+    fputc('\n', call->err);
+    if (sampled)
+        next_show(call->err, "report", result->path);
+    if (run->offcpu.waits)
+        next_show(call->err, "waits", result->path);
+    if (run->offcpu.locks)
+        next_show(call->err, "locks", result->path);
     return arena_failed(&arena) ? why_nomem(why) : 0;
 }
 
@@ -211,13 +251,14 @@ static int record_run(const struct cmd_call *call, struct why *why)
     r = record_into_file(&run, &result, why);
     interrupt_unwatch();
     if (r == 0)
-        r = show(call, &result, why);
+        r = show(call, &run, &result, why);
     return r < 0 ? r : result.status;
 }
 
 static const struct cmd_example record_examples[] = {
     {"whyslow record -- ./app input", "a command and all it starts"},
     {"whyslow record -p 1234 -d 10", "a running process for ten seconds"},
+    {"whyslow record --cpu --offcpu --locks -- ./app", "where it computes and where it waits"},
     {"whyslow record -a -d 10 -o machine.whyslow", "the whole machine"},
     {0},
 };
@@ -226,18 +267,23 @@ const struct command cmd_record = {
     .name = "record",
     .group = "Measure",
     .operands = "[--] [COMMAND [ARGUMENT...]]",
-    .summary = "record where CPU time goes, with full call stacks",
+    .summary = "record where time goes, on the CPU and off it, with full call stacks",
     .about =
         "Samples running code with its call stacks: cycles at the highest precision the machine "
         "has, else a CPU clock. Stacks are unwound from the compiler's own tables, so programs "
         "need no frame pointers and no rebuild. Threads, forks and execs are followed.\n\n"
+        "--offcpu records waits instead: where threads leave the CPU, for what, and who wakes "
+        "them; --locks the locks among these, with their owners. With --cpu both come into one "
+        "recording. The kernel tells of every wait where it may be asked (BPF); elsewhere blocked "
+        "threads are looked at from user space, which sees less, and the tier is named.\n\n"
         "A command keeps its terminal, streams and signals; its exit status is passed on (128 and "
         "the signal's number if one ended it). Ctrl-C is the command's; with -p, -a or --cgroup "
         "it ends the recording. Killing whyslow leaves the target running and what was recorded "
         "readable.\n\n"
         "At its end record says on stderr how good the recording is: samples, complete and "
         "truncated stacks, losses, sampled CPU time against the kernel's own account, and what "
-        "recording cost.",
+        "recording cost; of waits how many there were, how their stacks were found, what was lost "
+        "and what it cost.",
     .options = record_options,
     .options_size = sizeof(struct record_cmd_opts),
     .stop = OPT_FIRST_OPERAND,

@@ -84,7 +84,7 @@ static int load(struct report_run *run, const char *path, struct loaded *ret, st
     if (opts->time && series)
         r = report_time_range(opts->time, series, &wanted.from_ns, &wanted.to_ns, why);
     if (r == 0)
-        r = honesty_load(ret->recording, &ret->honesty, why);
+        r = series_honesty_load(run->arena, ret->recording, opts->series, &ret->honesty, why);
     if (r == 0)
         r = profile_load(run->arena, ret->recording, &wanted, &ret->profile, why);
     if (r == 0 && hotspots_build(run->arena, &ret->profile, &ret->hotspots) < 0)
@@ -129,14 +129,14 @@ static void put_head(struct report_run *run, struct value *root)
         value_put(root, "filter", NULL, value_text(opts->filter));
     if (opts->focus)
         value_put(root, "focus", NULL, value_text(opts->focus));
-    honesty_put(run->arena, root, &run->main.honesty);
+    series_honesty_put(run->arena, root, &run->main.honesty);
     if (!opts->diff)
         return;
     value_put(root, "after_recording", "compared with",
               value_text(recording_path(run->other.recording)));
-    value_put_machine(root, "after_honesty", honesty_value(run->arena, &run->other.honesty));
+    value_put_machine(root, "after_honesty", series_honesty_value(run->arena, &run->other.honesty));
     value_put(root, "after_honesty_line", "its honesty",
-              value_text(honesty_line(run->arena, &run->other.honesty)));
+              value_text(series_honesty_line(run->arena, &run->other.honesty)));
 }
 
 static int report_draw(const struct cmd_call *call, struct report_run *run, struct why *why)

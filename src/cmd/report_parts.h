@@ -9,8 +9,8 @@
 #pragma once
 
 #include "analyze/embedded.h"
-#include "analyze/honesty.h"
 #include "analyze/profile_load.h"
+#include "analyze/series_honesty.h"
 #include "cmd/cmd.h"
 #include "present/profile_tables.h"
 
@@ -41,7 +41,7 @@ struct loaded {
     struct recording *recording;
     struct profile profile;
     struct hotspots hotspots;
-    struct honesty honesty;
+    struct series_honesty honesty;
 };
 
 struct report_run {

@@ -37,14 +37,14 @@ static int trees_build(struct report_run *run, struct trees *trees)
         .recording = recording_path(shown->recording),
         .limit = run->opts->limit,
     };
-    trees->honesty = honesty_value(run->arena, &shown->honesty);
+    trees->honesty = series_honesty_value(run->arena, &shown->honesty);
     trees->hotspots = tables_hotspots(&tables);
     trees->pictured = (struct pictured){
         .tree = &trees->tree,
         .before = diff ? &trees->before : NULL,
         .scale = run->work[0] > 0 ? run->work[0] / run->work[1] : 1,
         .title = title_of(run),
-        .subtitle = honesty_line(run->arena, &shown->honesty),
+        .subtitle = series_honesty_line(run->arena, &shown->honesty),
         .honesty = &trees->honesty,
         .table = &trees->hotspots,
     };

@@ -74,7 +74,7 @@ static void put_classes(struct waits_run *run, struct value *root)
         lives += run->waits.threads[i].end_ns > run->waits.threads[i].start_ns;
     value_put_machine(root, "thread_count", value_uint(lives, UNIT_COUNT));
     value_put_machine(root, "life_ms", value_real((double)classes->life_ns / 1e6, UNIT_MS));
-    value_put_machine(root, "classes_ms", wait_tables_sums(run->arena, classes->tree));
+    value_put_machine(root, "classes_ms", wait_tables_sums(&run->tables, classes->tree));
     value_put_machine(root, "unaccounted_ms",
                       value_real((double)classes->unaccounted_ns / 1e6, UNIT_MS));
     const char *title = arena_printf(run->arena, "Where the time of %zu thread%s went", lives,
@@ -118,7 +118,9 @@ static void put_waits(struct waits_run *run, struct value *root)
     struct value table = wait_tables_waits(&run->tables, &ranked, &all);
     size_t shown = table.table ? table.table->row_count : 0;
     if (table.table)
-        table.table->empty = "no thread waited for anything";
+        table.table->empty = run->choice.class >= 0       ? "none of this class"
+                             : run->groups.idle.count > 0 ? "none but what is idle"
+                                                          : "no thread waited for anything";
     value_put_machine(root, "row_count", value_uint(shown, UNIT_NONE));
     value_put_machine(root, "left_out", value_uint(all - shown, UNIT_NONE));
     value_put_for(root, SHOW_PEOPLE, "idle_line", "idle", value_text(idle_text(run)));
@@ -128,7 +130,8 @@ static void put_waits(struct waits_run *run, struct value *root)
                                               "%zu more waits; --limit 0 prints all "
                                               "of them",
                                               all - shown)));
-    value_put(root, "waits", "Waits, the longest first", table);
+    value_put_for(root, only_idle ? SHOW_MACHINE : SHOW_ALWAYS, "waits", "Waits, the longest first",
+                  table);
     value_put_machine(root, "idle", wait_tables_tally(run->arena, &run->groups.idle));
     struct wait_choice idle = {.idle = true, .class = -1};
     if (run->opts->idle || only_idle)
@@ -214,6 +217,14 @@ static int group_choose(const struct waits_run *run, const char *id, const struc
                    "no wait '%s' in this recording", id);
 }
 
+/* "waker", "waker_2", …; with blanks for people. */
+static const char *numbered(struct arena *arena, const char *name, size_t index)
+{
+    if (index == 0)
+        return name;
+    return arena_printf(arena, "%s%c%zu", name, strchr(name, ' ') ? ' ' : '_', index + 1);
+}
+
 /* The stacks that ended it, the heaviest first. */
 static void put_wakers(struct waits_run *run, const struct wait_group *group, struct value *root)
 {
@@ -234,10 +245,11 @@ static void put_wakers(struct waits_run *run, const struct wait_group *group, st
             break;
         shown[n] = best;
         const struct wait_info *info = &waits->rows[best].info;
-        struct str name = waits->profile.threads[info->waker_thread].name;
-        const char *key = n == 0 ? "waker_stack"
-                                 : arena_printf(run->arena, "waker_stack_%zu", n + 1);
-        value_put(root, key, arena_printf(run->arena, "Ended by %.*s", STR_FMT(name)),
+        /* A name is hostile text: it may be a value, but no title. */
+        value_put(root, numbered(run->arena, "waker", n), numbered(run->arena, "ended by", n),
+                  value_str(waits->profile.threads[info->waker_thread].name));
+        value_put(root, numbered(run->arena, "waker_stack", n),
+                  numbered(run->arena, "Where it was ended", n),
                   wait_tables_stack(run->arena, &waits->profile, info->waker_stack));
     }
     if (group->waker == 0)
@@ -261,8 +273,8 @@ static int view_stack(struct waits_run *run, struct value *root, struct why *why
     value_put_machine(root, "tally", wait_tables_tally(arena, &group->tally));
     value_put(root, "total_ms", "total", value_real((double)group->tally.total_ns / 1e6, UNIT_MS));
     value_put(root, "count", NULL, value_uint(group->tally.count, UNIT_COUNT));
-    value_put(root, "threads", NULL, value_uint(group->threads, UNIT_COUNT));
-    value_put(root, "objects", NULL, value_uint(group->objects, UNIT_COUNT));
+    value_put(root, "thread_count", "threads", value_uint(group->threads, UNIT_COUNT));
+    value_put(root, "object_count", "objects", value_uint(group->objects, UNIT_COUNT));
     if (!run->path.na)
         value_put(root, "path_ms", "on the critical path",
                   value_real((double)group->path_ns / 1e6, UNIT_MS));
@@ -314,6 +326,8 @@ static int waits_run(const struct cmd_call *call, struct why *why)
     bool recorded = result.path[0] != '\0';
     run.kept = !recorded || run.opts->axis.keep;
     r = load(&run, why);
+    if (r < 0 && recorded)
+        why->kind = WHY_FAILED; /* we made it: nobody named a wrong recording */
     if (r == 0)
         r = waits_draw(call, &run, why);
     axis_close(&run.opts->axis, run.recording, &result);

@@ -12,6 +12,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* Part of a file's name: files that this code made otherwise are not taken. */
+static const char made_by[] = "types 2";
+
 enum {
     STRUCTS_MAX = 64,
     ARRAYS_MAX = 64,
@@ -49,24 +52,30 @@ static bool is_composite(const struct btf_type *type)
     return type && (btf_is_struct(type) || btf_is_union(type));
 }
 
-/* Where the member lies, in bits; false when there is none of that name, or no whole one. */
+/* Where a member lies, and how many bits of its type it has (0: all). */
+struct place {
+    uint32_t offset_bits, size_bits;
+    int type;
+};
+
+/* False when there is none of that name. `place` comes with where the struct begins. */
 static bool member_find(const struct btf *btf, int id, const char *name, int nesting,
-                        uint32_t *bits, int *ret_type)
+                        struct place *place)
 {
     const struct btf_type *type = plain_type(btf, &id);
     if (!is_composite(type) || nesting > NESTING_MAX)
         return false;
-    uint32_t start = *bits;
+    uint32_t start = place->offset_bits;
     const struct btf_member *members = btf_members(type);
     for (uint32_t i = 0; i < btf_vlen(type); i++) {
         const char *its = btf__name_by_offset(btf, members[i].name_off);
-        *bits = start + btf_member_bit_offset(type, i);
-        if (its && *its == '\0' &&
-            member_find(btf, (int)members[i].type, name, nesting + 1, bits, ret_type))
+        place->offset_bits = start + btf_member_bit_offset(type, i);
+        if (its && *its == '\0' && member_find(btf, (int)members[i].type, name, nesting + 1, place))
             return true;
         if (its && strcmp(its, name) == 0) {
-            *ret_type = (int)members[i].type;
-            return btf_member_bitfield_size(type, i) == 0;
+            place->type = (int)members[i].type;
+            place->size_bits = btf_member_bitfield_size(type, i);
+            return true;
         }
     }
     return false;
@@ -120,13 +129,12 @@ static int struct_add(struct maker *maker, size_t index)
                             kernel->size);
     for (uint32_t i = 0; i < btf_vlen(local) && r >= 0; i++) {
         const char *name = btf__name_by_offset(maker->local, members[i].name_off);
-        uint32_t bits = 0;
-        int type = 0;
-        if (!member_find(maker->kernel, maker->structs[index].kernel, name, 0, &bits, &type))
+        struct place place = {0};
+        if (!member_find(maker->kernel, maker->structs[index].kernel, name, 0, &place))
             continue; /* this kernel has it not: programs ask before they read */
-        type = type_of(maker, type);
+        int type = type_of(maker, place.type);
         if (type != 0)
-            r = btf__add_field(maker->small, name, type, bits, 0);
+            r = btf__add_field(maker->small, name, type, place.offset_bits, place.size_bits);
     }
     return r < 0 ? r : 0;
 }
@@ -171,6 +179,7 @@ static int path_make(const void *program, size_t program_bytes, const char *cach
     if (uname(&kernel) < 0)
         return -errno;
     sha256_init(&hash);
+    sha256_add(&hash, made_by, sizeof(made_by));
     sha256_add(&hash, kernel.release, strlen(kernel.release) + 1);
     sha256_add(&hash, kernel.version, strlen(kernel.version) + 1);
     sha256_add(&hash, program, program_bytes);

@@ -152,6 +152,7 @@ bool kernel_lock_is_locking(struct str function)
         "__raw_read_",
         "_raw_write_",
         "__raw_write_",
+        "raw_spin_rq_",
         "queued_spin_",
         "queued_read_",
         "queued_write_",
@@ -160,11 +161,13 @@ bool kernel_lock_is_locking(struct str function)
         "pv_queued_",
         "resilient_",
         "osq_",
+        "up_read", /* the lock inside the lock */
+        "up_write",
         "lock_sock_nested",
         "__lock_sock",
     };
     for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
         if (str_starts(function, beginnings[i]))
             return true;
-    return str_is(function, "down");
+    return str_is(function, "down") || str_is(function, "up");
 }

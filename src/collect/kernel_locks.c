@@ -129,6 +129,15 @@ int kernel_locks_open(const struct kernel_locks_opts *opts, struct kernel_locks 
     return 0;
 }
 
+uint64_t kernel_locks_map_bytes(void)
+{
+    enum { ELEMENT = 48 }; /* the kernel's own part of an element of a hash */
+    return (uint64_t)CONTENTION_SLEEPS_MAX * (sizeof(struct contention_wait) + 8 + ELEMENT) +
+           (uint64_t)CONTENTION_TALLIES_MAX *
+               (sizeof(struct contention_key) + sizeof(struct contention_tally) + ELEMENT) +
+           (uint64_t)CONTENTION_STACKS_MAX * (8 * CONTENTION_FRAMES + 24);
+}
+
 /* Frames of a stack that the kernel knows by a number; made once. */
 static int place_need(struct kernel_locks *locks, int32_t id, const struct lock_place **ret)
 {
@@ -285,6 +294,20 @@ static struct str function_of(struct symbols *symbols, const struct kernel_lock 
     return (struct str){"", 0};
 }
 
+/* Reading all symbols takes a while: not for locks that lie in memory that was allocated. */
+static bool any_static(const struct kernel_locks *locks)
+{
+#if defined(__x86_64__)
+    const uint64_t image = 0xffffffff80000000; /* the kernel and its modules lie above */
+#else
+    const uint64_t image = 0; /* it may be anywhere */
+#endif
+    for (size_t i = 0; i < locks->locks.len; i++)
+        if (locks->locks.data[i].address >= image)
+            return true;
+    return false;
+}
+
 static int names_put(struct kernel_locks *locks, struct arena *arena, struct kernel_lock *list)
 {
     struct image_info info = {.kind = IMAGE_KERNEL, .path = STR("[kernel]")};
@@ -295,7 +318,8 @@ static int names_put(struct kernel_locks *locks, struct arena *arena, struct ker
     int r = symbols_open(-1, &info, &opts, &symbols, &why);
     if (r == -ENOMEM)
         return r;
-    if (file_read(arena, "/proc/kallsyms", KALLSYMS_BYTES_MAX, &text, NULL) == 0)
+    if (any_static(locks) &&
+        file_read(arena, "/proc/kallsyms", KALLSYMS_BYTES_MAX, &text, NULL) == 0)
         kernel_lock_symbols(arena, text, list, locks->locks.len);
     r = 0;
     for (size_t i = 0; i < locks->locks.len && r == 0; i++) {

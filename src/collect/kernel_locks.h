@@ -35,6 +35,8 @@ MUST_USE int kernel_locks_open(const struct kernel_locks_opts *opts, struct kern
                                struct why *why);
 void kernel_locks_close(struct kernel_locks *locks); /* NULL is fine */
 
+/* Of all its maps, about. */
+uint64_t kernel_locks_map_bytes(void);
 MUST_USE int kernel_locks_drain(struct kernel_locks *locks);
 MUST_USE int kernel_locks_finish(struct kernel_locks *locks);
 

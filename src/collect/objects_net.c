@@ -301,7 +301,8 @@ static void unix_by_table(const struct net_socket *found, struct object_record *
     record->own_bytes = (uint8_t)MIN(found->path.len, (size_t)OBJECT_UNIX_BYTES);
     record->text_kind = OBJECT_TEXT_UNIX;
     record->text_bytes = 2 * OBJECT_UNIX_BYTES;
-    memcpy(record->text, found->path.data, record->own_bytes);
+    if (record->own_bytes > 0)
+        memcpy(record->text, found->path.data, record->own_bytes);
     record->id.flags = OBJECT_ID_LOCAL;
     if (found->state == STATE_LISTEN)
         record->id.flags |= OBJECT_ID_LISTENING;

@@ -1,7 +1,9 @@
 /* Waits as the kernel sees them: load, follow, take turns with the program, stop. */
 #include "collect/offcpu_kernel.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "collect/offcpu_kernel_parts.h"
 
 #include <bpf/bpf.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 enum {
+    KALLSYMS_BYTES_MAX = 1 << 28,
     RING_BYTES = 16 << 20,
     LONG_NS = 1000000,
     KERNEL_STACK_BYTES = 16 << 10, /* x86_64 and aarch64 with pages of 4 KiB */
@@ -142,9 +145,54 @@ static int memory_make(struct collector *c, struct why *why)
     c->batch_tallies = calloc(OFFCPU_BATCH, sizeof(*c->batch_tallies));
     c->trace = calloc(1, sizeof(*c->trace));
     if (!c->batch_keys || !c->batch_tallies || !c->trace ||
-        known_stacks_open(c->fds.known, c->fds.known_long, &c->known) < 0)
+        known_stacks_open(c->fds.known, c->fds.known_long, &c->known) < 0 ||
+        objects_open(c->sink, &c->objects) < 0 || lock_names_open(&c->lock_names) < 0)
         return why_nomem(why);
     return 0;
+}
+
+/* What stands between __schedule() and our program is left out of kernel stacks. Where it is not
+ * known, nothing is. */
+static void schedule_find(struct collector *c)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct str text;
+    if (file_read(&arena, "/proc/kallsyms", KALLSYMS_BYTES_MAX, &text, NULL) == 0)
+        offcpu_schedule_find(text, &c->schedule_start, &c->schedule_end);
+}
+
+/* Its keys are those of contended locks: a thread's latest program is meant. */
+static int lock_thread(void *context, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread)
+{
+    struct collector *c = context;
+    struct offcpu_seen *seen;
+    const uint64_t *exec = map_u64_find(&c->exec_of, (uint64_t)tid);
+    *ret_thread = 0;
+    if (!exec)
+        return 0;
+    int r = offcpu_seen_get(c, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
+    if (r == 0)
+        *ret_thread = seen->thread;
+    return r;
+}
+
+/* Not having them is no failure: the recording says why. */
+static void kernel_locks_start(struct collector *c, const char *cache_dir)
+{
+    struct why why = {0};
+    struct kernel_locks_opts opts = {
+        .threads_fd = c->fds.threads,
+        .pid_ns = c->config.pid_ns,
+        .cache_dir = cache_dir,
+        .stacks = c->stacks,
+        .objects = c->objects,
+        .sink = c->sink,
+        .thread = lock_thread,
+        .context = c,
+    };
+    if (c->opts.locks && kernel_locks_open(&opts, &c->kernel_locks, &why) < 0)
+        snprintf(c->kernel_locks_na, sizeof(c->kernel_locks_na), "%.300s%s%.200s", why.what,
+                 why.remedy[0] ? "; " : "", why.remedy);
 }
 
 static int series_make(struct collector *c, struct why *why)
@@ -179,7 +227,12 @@ static void kernel_close(struct collector *c)
         return;
     bpf_ring_deinit(&c->ring);
     bpf_unit_close(c->unit);
+    kernel_locks_close(c->kernel_locks);
     known_stacks_close(c->known);
+    objects_close(c->objects);
+    lock_names_close(c->lock_names);
+    map_u64_deinit(&c->futexes);
+    map_u64_deinit(&c->exec_of);
     map_u64_deinit(&c->ref_at);
     map_u64_deinit(&c->seen_at);
     map_u64_deinit(&c->tops);
@@ -211,9 +264,11 @@ static int start(struct collector *c, const struct collector_target *target, str
         r = memory_make(c, why);
     if (r == 0)
         r = series_make(c, why);
-    if (r == 0)
-        r = bpf_unit_attach(c->unit, why);
-    return r;
+    if (r < 0)
+        return r;
+    schedule_find(c);
+    kernel_locks_start(c, target->cache_dir);
+    return bpf_unit_attach(c->unit, why);
 }
 
 int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_target *target,
@@ -262,6 +317,8 @@ static int drain(struct collector *c, uint64_t now_ns)
     int r = offcpu_tallies_take(c, (unsigned)(c->round + 1) & 1);
     if (r == 0)
         r = offcpu_threads_take(c, c->until_ns, false);
+    if (r == 0 && c->kernel_locks)
+        r = kernel_locks_drain(c->kernel_locks);
     return r < 0 ? r : round_turn(c, now_ns);
 }
 
@@ -297,6 +354,10 @@ static int kernel_finish(struct collector *c, struct why *why)
         r = offcpu_tallies_take(c, (unsigned)c->round & 1);
     if (r == 0)
         r = offcpu_threads_take(c, c->stop_ns, true);
+    if (r == 0 && c->kernel_locks)
+        r = kernel_locks_finish(c->kernel_locks);
+    if (r == 0)
+        r = lock_names_put(c->lock_names, c->stacks, c->sink);
     c->own_ns += own_cpu_ns() - start_ns;
     if (r == 0)
         r = offcpu_finish_put(c);

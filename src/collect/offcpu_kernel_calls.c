@@ -1,4 +1,6 @@
-/* System calls that can block: on which argument, and whether they end by themselves. */
+/* What is known about the kernel beforehand: system calls that can block, on which argument, and
+ * whether they end by themselves; and where switching begins. */
+#include "base/str.h"
 #include "collect/offcpu_kernel_parts.h"
 
 #include <sys/syscall.h>
@@ -81,4 +83,24 @@ void offcpu_calls_fill(struct offcpu_call calls[OFFCPU_CALLS_MAX])
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (rows[i].number >= 0 && rows[i].number < OFFCPU_CALLS_MAX)
             calls[rows[i].number] = rows[i].call;
+}
+
+void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_end)
+{
+    uint64_t start = 0, address;
+    *ret_start = *ret_end = 0;
+    while (text.len > 0) {
+        struct str line = str_cut(&text, '\n');
+        struct str word = str_word(&line);
+        (void)str_word(&line);
+        if (start == 0 && str_is(str_word(&line), "__schedule") &&
+            str_to_u64(word, 16, &start) < 0)
+            return;
+        /* The list is in the order of addresses; several names may stand at one. */
+        if (start != 0 && str_to_u64(word, 16, &address) == 0 && address > start) {
+            *ret_start = start;
+            *ret_end = address;
+            return;
+        }
+    }
 }

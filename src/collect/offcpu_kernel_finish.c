@@ -89,6 +89,10 @@ static int document_put(struct collector *c)
     jsonw_array_begin(&json);
     if (!c->opts.waits)
         jsonw_text(&json, STR("waits for anything but futexes: they were not asked for"));
+    if (c->opts.locks && !c->kernel_locks)
+        jsonw_text(&json, str_from(c->kernel_locks_na));
+    if (c->opts.locks && c->config.pid_ns != 0)
+        jsonw_text(&json, STR("owners of locks: threads are counted anew in this container"));
     jsonw_array_end(&json);
     jsonw_object_end(&json);
     int r = fclose(out) == 0 ? sink_document(c->sink, "waits", (struct str){text, len}) : -ENOMEM;

@@ -12,7 +12,10 @@
 #include "collect/bpf_ring.h"
 #include "collect/bpf_unit.h"
 #include "collect/cpu.h"
+#include "collect/kernel_locks.h"
 #include "collect/known_stacks.h"
+#include "collect/lock_names.h"
+#include "collect/objects.h"
 #include "collect/offcpu_kernel.h"
 #include "collect/stacks.h"
 #include "format/offcpu.h"
@@ -56,6 +59,11 @@ struct collector {
     struct bpf_ring ring;
     struct offcpu_fds fds;
     struct known_stacks *known;
+    struct objects *objects;
+    struct lock_names *lock_names;
+    struct map_u64 futexes;            /* objects whose names were asked for */
+    struct kernel_locks *kernel_locks; /* NULL: */
+    char kernel_locks_na[512];         /* why not */
     struct offcpu_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
@@ -69,6 +77,7 @@ struct collector {
     struct map_u64 ref_at; /* ref to index + 1 */
     VEC(struct offcpu_ref) refs;
     struct map_u64 seen_at; /* tid << 32 | exec to index + 1 */
+    struct map_u64 exec_of; /* tid to the exec it was last seen with */
     VEC(struct offcpu_seen) seen;
     VEC(struct offcpu_process) processes;
     struct map_u64 tops; /* stack << 32 | kernel stack to stack with both */
@@ -87,6 +96,9 @@ struct collector {
 
 /* offcpu_kernel_calls.c */
 void offcpu_calls_fill(struct offcpu_call calls[OFFCPU_CALLS_MAX]);
+
+/* Addresses of __schedule(), from a text like /proc/kallsyms; both 0 when it is not in there. */
+void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_end);
 
 /* offcpu_kernel_records.c */
 /* Takes all records up to a moment. */

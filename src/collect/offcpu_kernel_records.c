@@ -211,6 +211,11 @@ int offcpu_records_take(struct collector *c, uint64_t time_ns)
             c->malformed++;
             continue;
         }
+        if (head->record == OBJECT_RECORD_TYPE) { /* what it is called: any time is right */
+            int r = objects_take(c->objects, head, bytes);
+            failed = failed ? failed : r;
+            continue;
+        }
         if (head->time_ns > time_ns) { /* the next time */
             c->ring.at = place;
             break;

@@ -25,9 +25,23 @@ int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t e
         *at = c->seen.len;
     }
     struct offcpu_seen *seen = &c->seen.data[*at - 1];
+    uint64_t *last = map_u64_at(&c->exec_of, tid, NULL);
+    if (!last)
+        return -ENOMEM;
     *ret = seen;
     if (seen->ended)
         return 0;
+    if (*last > exec) { /* it has become another program: what it was can no longer be asked */
+        const uint64_t *now = map_u64_find(&c->seen_at, (uint64_t)tid << 32 | *last);
+        if (seen->thread == 0 && now && c->seen.data[*now - 1].thread != 0) {
+            seen->thread = c->seen.data[*now - 1].thread;
+            seen->process = c->seen.data[*now - 1].process;
+        }
+        seen->ended = seen->thread != 0;
+        if (seen->ended)
+            return 0;
+    }
+    *last = exec;
     /* Asked anew each time: a thread that changes its name is another one for the sink. */
     int r = stacks_thread(c->stacks, time_ns, (int)tgid, (int)tid, &seen->thread);
     if (r == 0)
@@ -90,20 +104,43 @@ static uint32_t user_part(struct collector *c, uint64_t ref, uint64_t time_ns)
 
 /* ---- on what ---- */
 
+/* Its name is asked for once, while the process is there. */
+static int futex_of(struct collector *c, const struct offcpu_key *key, uint32_t process,
+                    uint32_t *ret)
+{
+    struct object_info info = {.kind = OBJECT_FUTEX, .process = process, .key = key->object};
+    bool fresh;
+    int r = sink_object(c->sink, &info, ret);
+    if (r < 0)
+        return r;
+    uint64_t *asked = map_u64_at(&c->futexes, *ret, &fresh);
+    if (!asked)
+        return -ENOMEM;
+    if (!fresh)
+        return 0;
+    return lock_names_see(c->lock_names, c->stacks, (int)key->tgid, key->object, *ret);
+}
+
 static int object_of(struct collector *c, const struct offcpu_key *key, uint32_t process,
                      uint32_t *ret)
 {
-    bool of_process = key->object_kind == OBJECT_FUTEX || key->object_kind == OBJECT_PROCESS;
-    *ret = 0;
-    if (key->object_kind == OBJECT_NONE)
-        return 0;
-    struct object_info info = {
-        .kind = (enum object_kind)key->object_kind,
+    struct object_id id = {
+        .ino = key->object,
+        .dev = key->object_device,
+        .kind = key->object_kind,
         .flags = key->object_flags,
-        .process = of_process ? process : 0,
-        .key = key->object,
     };
-    return sink_object(c->sink, &info, ret);
+    *ret = 0;
+    switch (key->object_kind) {
+    case OBJECT_NONE:
+        return 0;
+    case OBJECT_FUTEX:
+        return futex_of(c, key, process, ret);
+    case OBJECT_PROCESS:
+        return objects_of_child(c->objects, process, (uint32_t)key->object, ret);
+    default:
+        return objects_find(c->objects, &id, ret);
+    }
 }
 
 int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_ns,

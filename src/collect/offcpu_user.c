@@ -138,7 +138,7 @@ static void reason_find(struct collector *c, const struct offcpu_opts *opts)
 static int start(struct collector *c, const struct offcpu_opts *opts,
                  const struct collector_target *target, struct why *why)
 {
-    c->threads.sink = c->reader.sink = c->sink;
+    c->threads.sink = c->sink;
     c->threads.stacks = c->reader.stacks = c->stacks = cpu_stacks(c->cpu);
     c->reader.threads = &c->threads;
     c->threads.futexes_only = opts->locks && !opts->waits;
@@ -149,7 +149,9 @@ static int start(struct collector *c, const struct offcpu_opts *opts,
     int r = timer_open(c, why);
     if (r < 0)
         return r;
-    r = series_add(c);
+    r = user_reader_init(&c->reader, c->sink);
+    if (r == 0)
+        r = series_add(c);
     if (r == 0)
         r = present_read(c, target);
     if (r < 0)
@@ -337,6 +339,8 @@ static int user_finish(struct collector *c, struct why *why)
     int r = user_reader_until(&c->reader, UINT64_MAX);
     if (r == 0)
         r = user_threads_end(&c->threads, c->end_ns);
+    if (r == 0)
+        r = lock_names_put(c->reader.names, c->stacks, c->sink);
     if (r == 0)
         r = counters_put(c);
     if (r == 0)

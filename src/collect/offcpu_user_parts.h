@@ -9,6 +9,8 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "collect/lock_names.h"
+#include "collect/objects.h"
 #include "collect/offcpu_user.h"
 #include "collect/stacks.h"
 
@@ -103,6 +105,7 @@ struct user_thread {
     bool told;        /* the sink knows it */
     bool observed;    /* `cause` was seen during this very wait */
     bool cause_known; /* or during an earlier one */
+    bool cut_off;     /* its stack went on beyond what was read */
     uint64_t born_ns; /* as far as we know */
     uint64_t since_ns;
     uint64_t off_ns;     /* off the CPU so far, this time not included */
@@ -111,8 +114,10 @@ struct user_thread {
     uint32_t slice_bytes;
     /* Where a frame pointer was found that nobody shows: for the same place it is the same. */
     uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
+    uint32_t pointer_misses;
     struct user_call call; /* floor: where it was seen last */
     struct user_cause cause;
+    uint64_t cause_ns; /* when it was seen */
     /* Of a wait for a mutex: who had it when looked at, and how long that was off by then. */
     int owner_tid;
     uint64_t owner_since_ns, owner_off_ns;
@@ -173,6 +178,8 @@ struct user_reader {
     struct user_threads *threads;
     struct stacks *stacks;
     struct sink *sink;
+    struct objects *objects;
+    struct lock_names *names;
     struct user_look looks[USER_LOOKS_MAX]; /* a ring */
     size_t first, count;
     size_t memory_bytes;
@@ -180,13 +187,15 @@ struct user_reader {
     int64_t budget_ns;
     uint64_t last_round_ns;
 
-    uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed;
+    uint64_t rounds, looked, ran, used, nearby, stale, left_out, gone, denied, failed, fds_unknown;
     uint64_t complete, truncated, pointers;
     uint64_t ends[UNWIND_ENDS];
     uint64_t own_ns;
     int denied_error, denied_pid;
 };
 
+/* Objects and names of locks; the rest is the caller's to fill in. */
+MUST_USE int user_reader_init(struct user_reader *reader, struct sink *sink);
 void user_reader_deinit(struct user_reader *reader);
 /* Looks at as many threads as the budget allows. */
 MUST_USE int user_reader_round(struct user_reader *reader, uint64_t now_ns);

@@ -18,10 +18,20 @@ enum {
     BUDGET_PERCENT = 2,          /* of one CPU */
     BUDGET_BURST_MS = 30,        /* spent at once: a program of many threads is looked at soon */
     MEMORY_BYTES_MAX = 16 << 20, /* of stacks that wait for their time */
+    POINTER_MISSES_MAX = 4,      /* a place where no frame pointer was found so often has none */
 };
+
+int user_reader_init(struct user_reader *reader, struct sink *sink)
+{
+    reader->sink = sink;
+    int r = objects_open(sink, &reader->objects);
+    return r < 0 ? r : lock_names_open(&reader->names);
+}
 
 void user_reader_deinit(struct user_reader *reader)
 {
+    objects_close(reader->objects);
+    lock_names_close(reader->names);
     for (size_t i = 0; i < USER_LOOKS_MAX; i++)
         free(reader->looks[i].bytes);
 }
@@ -60,6 +70,11 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     if (!look)
         return false;
     int r = user_look(thread->pid, thread->tid, look);
+    /* Now, since the fd may be another's once the call is over. What it is need not be known. */
+    look->object = 0;
+    if (r == 0 && look->fd >= 0 &&
+        objects_of_fd(reader->objects, thread->pid, look->fd, &look->object) < 0)
+        reader->fds_unknown++;
     reader->looked++;
     /* Its first wait after the horizon may be this one: the next will be looked at again. */
     thread->looked_ns = clock_mono_ns();
@@ -152,14 +167,21 @@ static int pointer_find(struct user_reader *reader, struct user_thread *thread,
         *ret = thread->pointer;
         return 0;
     }
-    int r = stacks_frame_pointer(reader->stacks, sample, &memory, ret);
-    if (r < 0)
+    bool same = thread->pointer_pc == look->call.pc && thread->pointer_sp == look->call.sp;
+    if (same && thread->pointer_misses >= POINTER_MISSES_MAX)
+        return -ENODATA;
+    uint64_t pointer = 0;
+    int r = stacks_frame_pointer(reader->stacks, sample, &memory, &pointer);
+    if (r < 0 && r != -ENODATA)
         return r;
-    thread->pointer = *ret;
+    thread->pointer_misses = r == 0 ? 0 : same ? thread->pointer_misses + 1 : 1;
+    thread->pointer = pointer;
     thread->pointer_pc = look->call.pc;
     thread->pointer_sp = look->call.sp;
-    thread->pointer_return = slot_of(look, *ret + 8);
-    return 0;
+    thread->pointer_return = slot_of(look, pointer + 8);
+    if (r == 0)
+        *ret = pointer;
+    return r;
 }
 
 static int walk(struct user_reader *reader, struct user_thread *thread,
@@ -180,45 +202,54 @@ static int walk(struct user_reader *reader, struct user_thread *thread,
     if (r == 0) {
         registers.known |= 1u << info->fp;
         reader->pointers++;
-    } else if (r != -ENOENT) {
+    } else if (r != -ENOENT && r != -ENODATA) {
         return r;
     }
     return stacks_sample(reader->stacks, &sample, ret);
 }
 
+/* A wait whose stack was cut off is looked at again: then only the last look counts. */
 static void end_count(struct user_reader *reader, struct user_thread *thread,
                       const struct stacks_found *found)
 {
+    if (thread->observed && thread->cut_off) {
+        reader->used--;
+        reader->truncated--;
+    }
+    thread->cut_off = found->end == UNWIND_TRUNCATED;
     reader->used++;
     reader->ends[found->end]++;
     reader->complete += found->end == UNWIND_ROOT;
-    if (found->end != UNWIND_TRUNCATED)
-        return;
-    reader->truncated++;
-    if (thread->slice_bytes >= USER_SLICE_BYTES_MAX)
+    reader->truncated += thread->cut_off;
+    if (!thread->cut_off || thread->slice_bytes >= USER_SLICE_BYTES_MAX)
         return;
     /* Deeper from now on; if it still waits, at once. */
     thread->slice_bytes *= 2;
     reader->threads->wanted.data[thread - reader->threads->threads.data] = 1;
 }
 
+static int futex_put(struct user_reader *reader, const struct user_look *look, uint32_t process,
+                     uint32_t *ret)
+{
+    struct object_info info = {
+        .kind = OBJECT_FUTEX, .process = process, .key = look->facts.address};
+    int r = sink_object(reader->sink, &info, ret);
+    return r < 0 ? r : lock_names_see(reader->names, reader->stacks, look->pid, info.key, *ret);
+}
+
+/* 0 in *ret: nothing, or nothing that is known. */
 static int object_put(struct user_reader *reader, const struct user_look *look, uint32_t *ret)
 {
     const struct user_call_facts *facts = &look->facts;
-    struct object_info info = {.kind = OBJECT_NONE};
-    if (facts->on == USER_CALL_ON_FUTEX) {
-        info.kind = OBJECT_FUTEX;
-        info.key = facts->address;
-    } else if (facts->on == USER_CALL_ON_CHILD) {
-        info.kind = OBJECT_PROCESS;
-        info.key = (uint64_t)facts->child;
-    }
+    uint32_t process = 0;
     *ret = look->object;
-    if (info.kind == OBJECT_NONE)
+    if (facts->on != USER_CALL_ON_FUTEX && facts->on != USER_CALL_ON_CHILD)
         return 0;
-    int r = stacks_process(reader->stacks, look->end_ns, look->pid, &info.process);
+    int r = stacks_process(reader->stacks, look->end_ns, look->pid, &process);
     if (r == 0)
-        r = sink_object(reader->sink, &info, ret);
+        r = facts->on == USER_CALL_ON_FUTEX
+                ? futex_put(reader, look, process, ret)
+                : objects_of_child(reader->objects, process, (uint32_t)facts->child, ret);
     return r == -E2BIG ? 0 : r;
 }
 
@@ -233,7 +264,7 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
 {
     struct user_threads *t = reader->threads;
     struct user_thread *thread = user_threads_find(t, look->tid);
-    struct stacks_found found;
+    struct stacks_found found = {0};
     struct user_cause cause = {
         .flags = look->flags,
         .detail = look->facts.detail,
@@ -262,6 +293,12 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
     return user_threads_suppose(t, look->tid, &cause);
 }
 
+static bool is_same(const struct user_call *a, const struct user_call *b)
+{
+    return a->syscall == b->syscall && a->sp == b->sp && a->pc == b->pc &&
+           memcmp(a->args, b->args, sizeof(a->args)) == 0;
+}
+
 /* Without switch records a thread is taken to sit where it was seen until it is seen elsewhere.
  * 1: it sits somewhere new. */
 static int floor_step(struct user_reader *reader, const struct user_look *look)
@@ -271,7 +308,7 @@ static int floor_step(struct user_reader *reader, const struct user_look *look)
     if (!thread || thread->where == USER_GONE)
         return 0;
     bool blocked = thread->where == USER_BLOCKED && !thread->assumed;
-    if (blocked && !look->ran && memcmp(&thread->call, &look->call, sizeof(look->call)) == 0)
+    if (blocked && !look->ran && is_same(&thread->call, &look->call))
         return 0;
     bool on = thread->where == USER_ON && !thread->assumed;
     int r = on ? 0 : user_threads_switch(t, look->begin_ns, look->pid, look->tid, false, false);
@@ -296,7 +333,11 @@ int user_reader_until(struct user_reader *reader, uint64_t time_ns)
         reader->first = (reader->first + 1) % USER_LOOKS_MAX;
         reader->count--;
     }
-    if (begin_ns)
-        reader->own_ns += own_ns() - begin_ns;
+    if (begin_ns) {
+        uint64_t ns = own_ns() - begin_ns;
+        reader->own_ns += ns;
+        /* Reading the tables of a large program is no reason to look away for long. */
+        reader->budget_ns = MAX(reader->budget_ns - (int64_t)ns, -(int64_t)NS_PER_MS);
+    }
     return r;
 }

@@ -38,7 +38,7 @@ static int slot_take(struct user_threads *t, uint32_t *ret)
 {
     bool full = t->threads.len >= USER_THREADS_MAX;
     size_t waiting = t->gone.len - t->gone_first;
-    if (waiting > GONE_KEPT || (full && waiting > 0)) {
+    if (t->gone.data && t->threads.data && (waiting > GONE_KEPT || (full && waiting > 0))) {
         uint32_t index = t->gone.data[t->gone_first++];
         if (t->gone_first * 2 > t->gone.len) {
             memmove(t->gone.data, t->gone.data + t->gone_first,
@@ -225,8 +225,8 @@ static uint64_t off_until(const struct user_thread *thread, uint64_t time_ns)
     return thread->off_ns + (off && time_ns > thread->since_ns ? time_ns - thread->since_ns : 0);
 }
 
-static void owner_account(struct user_threads *t, const struct user_thread *thread,
-                          uint64_t time_ns, struct wait_tally *tally)
+static void owner_account(struct user_threads *t, struct user_thread *thread, uint64_t time_ns,
+                          struct wait_tally *tally)
 {
     if (!thread->observed || thread->owner_tid == 0 || time_ns <= thread->owner_since_ns)
         return;
@@ -239,6 +239,9 @@ static void owner_account(struct user_threads *t, const struct user_thread *thre
     off_ns = off_ns > thread->owner_off_ns ? off_ns - thread->owner_off_ns : 0;
     tally->owned_ns = MIN(owned_ns, tally->total_ns);
     tally->owner_off_ns = MIN(off_ns, tally->owned_ns);
+    /* Where it was seen meanwhile, that is where it held the lock. */
+    if (owner->cause_known && owner->cause_ns >= thread->since_ns)
+        thread->cause.waker_stack = owner->cause.stack;
 }
 
 static int wait_end(struct user_threads *t, struct user_thread *thread, uint64_t time_ns,
@@ -443,6 +446,7 @@ int user_threads_observe(struct user_threads *t, uint64_t end_ns, int tid,
     /* What nobody looked at before the first look is taken for what it shows. */
     int r = thread->cause_known ? shorts_put(t, thread) : 0;
     thread->cause = *cause;
+    thread->cause_ns = end_ns;
     thread->cause_known = thread->observed = true;
     thread->owner_tid = 0;
     struct user_thread *owner = owner_tid > 0 ? user_threads_find(t, owner_tid) : NULL;
@@ -463,6 +467,7 @@ int user_threads_suppose(struct user_threads *t, int tid, const struct user_caus
     struct user_thread *thread = user_threads_find(t, tid);
     int r = thread->cause_known ? shorts_put(t, thread) : 0;
     thread->cause = *cause;
+    thread->cause_ns = 0; /* in which wait is not known */
     thread->cause_known = true;
     thread->owner_tid = 0;
     return r;

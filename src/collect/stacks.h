@@ -98,7 +98,7 @@ MUST_USE int stacks_sample(struct stacks *stacks, const struct stacks_sample *sa
 
 /* A sample of which only pc and sp are known may end in a frame that hangs on the frame pointer:
  * looks for it on the stack, with the help of the code around return addresses. -ENOENT: it is
- * not needed, or there is no telling. */
+ * not needed; -ENODATA: there is no telling. */
 struct stacks_memory {
     void *context;
     size_t (*read)(void *context, int pid, uint64_t address, void *to, size_t len);

@@ -6,9 +6,10 @@
  *
  * It points into the stack we have, though, at a place whose return address belongs to whoever
  * called this very function. That is looked for, from the stack pointer up: a return address
- * behind a call of the function that the frame is in. What earlier calls left behind in unused
- * parts of a frame are calls of other functions, as a rule; that the frame is as large as the
- * function's first instructions make it decides where more than one is found. A call through
+ * behind a call of the function that the frame is in. Earlier calls may have left such a place
+ * behind, in parts of the frame that are not used yet. So the frame must be as large as the
+ * function's first instructions make it; or the callers must be called by each other, too, which
+ * those of a stale place are not: their frames were taken by others since. A call through
  * a pointer names no function: it counts only if it alone leads to the root. */
 #include "collect/stacks_parts.h"
 #include "unwind/machine.h"
@@ -20,8 +21,9 @@
 enum {
     FUNCTION_BYTES_MAX = 1 << 20,
     PROLOGUE_BYTES = 48,
-    CODE_READS_MAX = 256, /* of the target's memory, for one search */
-    WALKS_MAX = 8,        /* of candidates whose call names no function */
+    CODE_READS_MAX = 1024, /* of the target's memory, for one search */
+    WALKS_MAX = 64,        /* with candidates */
+    CALLERS_CHECKED = 6,
 };
 
 struct search {
@@ -29,11 +31,12 @@ struct search {
     const struct stacks_sample *sample;
     const struct stacks_memory *memory;
     const struct unwind_space *space;
-    const struct unwind_mapping *mapping; /* of the frame that hangs on the frame pointer */
+    const struct unwind_machine_info *info;
+    uint64_t pc; /* of the frame that hangs on the frame pointer */
+    uint64_t sp;
     const struct unwind_rules *rules;
-    uint64_t vaddr; /* its pc, in the image */
-    uint64_t sp;    /* of that frame */
-    unsigned reads;
+    size_t frame; /* its number */
+    unsigned reads, walks;
 };
 
 enum call { CALL_NONE, CALL_ELSEWHERE, CALL_POINTER, CALL_THIS };
@@ -54,18 +57,20 @@ static bool code_read(struct search *s, uint64_t address, void *to, size_t len)
            s->memory->read(s->memory->context, s->sample->pid, address, to, len) == len;
 }
 
-/* Row by row from the function's first instruction to the frame's place: no gap in between. */
-static bool is_this_function(const struct search *s, uint64_t address)
+/* Row by row from an address that is called to a place in code: no gap in between. */
+static bool is_function_of(const struct search *s, uint64_t address, uint64_t pc)
 {
-    const struct unwind_mapping *mapping = s->mapping;
+    uint32_t index = unwind_space_index(s->space, pc, UNWIND_MAPPING_NONE);
+    if (index == UNWIND_MAPPING_NONE || address > pc || pc - address > FUNCTION_BYTES_MAX)
+        return false;
+    const struct unwind_mapping *mapping = &s->space->mappings[index];
     const struct unwind_rows *rows = mapping->rows;
-    if (address < mapping->start || address >= mapping->end)
+    if (!rows || address < mapping->start)
         return false;
     uint64_t first = address - mapping->start + mapping->vaddr;
-    if (first > s->vaddr || s->vaddr - first > FUNCTION_BYTES_MAX)
-        return false;
+    uint64_t last = pc - mapping->start + mapping->vaddr;
     const struct unwind_rules *entry = &rows->rules[unwind_rows_find(rows, first)];
-    if (entry->cfa != UNWIND_CFA_REGISTER || entry->cfa_base == s->rules->cfa_base ||
+    if (entry->cfa != UNWIND_CFA_REGISTER || entry->cfa_base != s->info->sp ||
         entry->cfa_offset != 8)
         return false;
     size_t low = 0, high = rows->count;
@@ -76,7 +81,7 @@ static bool is_this_function(const struct search *s, uint64_t address)
         else
             high = middle;
     }
-    for (; low < rows->count && rows->starts[low] <= s->vaddr - rows->base; low++)
+    for (; low < rows->count && rows->starts[low] <= last - rows->base; low++)
         if (rows->rule_of[low] == UNWIND_RULES_NONE)
             return false;
     return true;
@@ -104,27 +109,27 @@ static bool stub_follow(struct search *s, uint64_t *address)
     return code_read(s, ahead(*address + at + 6, code + at + 2), address, sizeof(*address));
 }
 
-static bool calls_this(struct search *s, uint64_t address, uint64_t *ret_entry)
+static bool calls_it(struct search *s, uint64_t address, uint64_t pc, uint64_t *ret_entry)
 {
-    bool found = is_this_function(s, address) ||
-                 (stub_follow(s, &address) && is_this_function(s, address));
+    bool found = is_function_of(s, address, pc) ||
+                 (stub_follow(s, &address) && is_function_of(s, address, pc));
     if (found)
         *ret_entry = address;
     return found;
 }
 
-/* What the instruction before a return address calls. */
-static enum call call_before(struct search *s, uint64_t ra, uint64_t *ret_entry)
+/* Whether the instruction before a return address calls the function that `pc` is in. */
+static enum call call_before(struct search *s, uint64_t ra, uint64_t pc, uint64_t *ret_entry)
 {
     uint8_t code[8];
     uint64_t address;
     if (!code_read(s, ra - sizeof(code), code, sizeof(code)))
         return CALL_NONE;
     if (code[3] == 0xe8)
-        return calls_this(s, ahead(ra, code + 4), ret_entry) ? CALL_THIS : CALL_ELSEWHERE;
+        return calls_it(s, ahead(ra, code + 4), pc, ret_entry) ? CALL_THIS : CALL_ELSEWHERE;
     if (code[2] == 0xff && code[3] == 0x15)
         return code_read(s, ahead(ra, code + 4), &address, sizeof(address)) &&
-                       calls_this(s, address, ret_entry)
+                       calls_it(s, address, pc, ret_entry)
                    ? CALL_THIS
                    : CALL_ELSEWHERE;
     /* ff /2 of two to seven bytes: through a register or memory. */
@@ -185,57 +190,70 @@ static bool return_of(const struct search *s, uint64_t fp, uint64_t *ret)
     return unwind_space_index(s->space, *ret - 1, UNWIND_MAPPING_NONE) != UNWIND_MAPPING_NONE;
 }
 
-static bool leads_to_root(struct search *s, uint64_t fp)
+enum chain { CHAIN_BROKEN, CHAIN_WHOLE, CHAIN_TO_ROOT };
+
+/* Whether the callers that a frame pointer leads to are called by each other. */
+static enum chain chain_check(struct search *s, uint64_t fp)
 {
-    unsigned number = unwind_machine_info(s->space->machine)->fp;
     struct unwind_registers registers = *s->sample->registers;
     struct unwind_result result;
-    registers.reg[number] = fp;
-    registers.known |= 1u << number;
+    const struct unwind_frame *frames = s->st->frames;
+    if (s->walks++ >= WALKS_MAX)
+        return CHAIN_BROKEN;
+    registers.reg[s->info->fp] = fp;
+    registers.known |= 1u << s->info->fp;
     unwind_walk(s->space, &registers, &s->sample->slice, NULL, s->st->frames, UNWIND_FRAMES_MAX,
                 &result);
-    return result.end == UNWIND_ROOT;
+    for (size_t i = s->frame + 1; i + 1 < result.count && i <= s->frame + CALLERS_CHECKED; i++) {
+        uint64_t entry;
+        enum call call = frames[i + 1].how == UNWIND_BY_ROW
+                             ? call_before(s, frames[i + 1].pc + 1, frames[i].pc, &entry)
+                             : CALL_POINTER;
+        if (call == CALL_NONE || call == CALL_ELSEWHERE)
+            return CHAIN_BROKEN;
+    }
+    return result.end == UNWIND_ROOT ? CHAIN_TO_ROOT : CHAIN_WHOLE;
 }
 
 static bool pointer_find(struct search *s, uint64_t *ret)
 {
     const struct unwind_slice *slice = &s->sample->slice;
-    uint64_t first = 0, lonely = 0;
-    unsigned alone = 0, walks = 0;
+    uint64_t lonely = 0;
+    unsigned alone = 0;
     for (uint64_t fp = (s->sp + 7) & ~7ull; fp < slice->address + slice->len; fp += 8) {
         uint64_t ra, entry, bytes;
         if (!return_of(s, fp, &ra))
             continue;
-        enum call call = call_before(s, ra, &entry);
-        if (call == CALL_THIS) {
-            first = first ? first : fp;
-            if (!frame_bytes(s, entry, &bytes) || fp - s->sp == bytes) {
-                *ret = fp;
-                return true;
-            }
-        } else if (call == CALL_POINTER && walks < WALKS_MAX && ++walks && leads_to_root(s, fp)) {
+        enum call call = call_before(s, ra, s->pc, &entry);
+        if (call == CALL_THIS && ((frame_bytes(s, entry, &bytes) && fp - s->sp == bytes) ||
+                                  chain_check(s, fp) != CHAIN_BROKEN)) {
+            *ret = fp;
+            return true;
+        }
+        if (call == CALL_POINTER && chain_check(s, fp) == CHAIN_TO_ROOT) {
             lonely = fp;
             alone++;
         }
     }
-    *ret = first ? first : lonely;
-    return first || alone == 1;
+    *ret = lonely;
+    return alone == 1;
 }
 
 /* The frame that the walk ended in must be one that hangs on the frame pointer. */
 static bool search_begin(struct search *s, const struct unwind_result *result)
 {
-    const struct unwind_machine_info *info = unwind_machine_info(s->space->machine);
     const struct unwind_frame *last = &s->st->frames[result->count - 1];
     uint32_t index = unwind_space_index(s->space, last->pc, UNWIND_MAPPING_NONE);
-    if (index == UNWIND_MAPPING_NONE || !s->space->mappings[index].rows)
+    const struct unwind_rows *rows = index == UNWIND_MAPPING_NONE ? NULL
+                                                                  : s->space->mappings[index].rows;
+    if (!rows)
         return false;
-    s->mapping = &s->space->mappings[index];
-    s->vaddr = last->vaddr;
+    s->frame = result->count - 1;
+    s->pc = last->pc;
     s->sp = result->last_sp;
-    s->rules = &s->mapping->rows->rules[unwind_rows_find(s->mapping->rows, last->vaddr)];
+    s->rules = &rows->rules[unwind_rows_find(rows, last->vaddr)];
     return (s->rules->cfa == UNWIND_CFA_REGISTER || s->rules->cfa == UNWIND_CFA_DEREF) &&
-           s->rules->cfa_base == info->fp && s->rules->ra == UNWIND_AT_CFA &&
+           s->rules->cfa_base == s->info->fp && s->rules->ra == UNWIND_AT_CFA &&
            !(s->rules->flags & UNWIND_RULES_SIGNAL);
 }
 
@@ -253,8 +271,14 @@ int stacks_frame_pointer(struct stacks *st, const struct stacks_sample *sample,
     int r = stacks_walk(st, process, sample, &result);
     if (r < 0)
         return r;
-    struct search search = {.st = st, .sample = sample, .memory = memory, .space = space};
+    struct search search = {
+        .st = st,
+        .sample = sample,
+        .memory = memory,
+        .space = space,
+        .info = unwind_machine_info(space->machine),
+    };
     if (result.end != UNWIND_UNREADABLE || result.count == 0 || !search_begin(&search, &result))
         return -ENOENT;
-    return pointer_find(&search, ret) ? 0 : -ENOENT;
+    return pointer_find(&search, ret) ? 0 : -ENODATA;
 }

@@ -40,8 +40,10 @@ struct contention_key {
     int32_t stack; /* in the map "stacks"; negative: none */
     uint32_t flags;
     int32_t syscall; /* negative: none */
+    uint32_t exec;   /* how often the thread had become another program, lowest 16 bits */
+    uint32_t unused;
 };
-_Static_assert(sizeof(struct contention_key) == 24, "shared with BPF");
+_Static_assert(sizeof(struct contention_key) == 32, "shared with BPF");
 
 /* Only ever grows: a reader takes what is new since it last looked. */
 struct contention_tally {

@@ -125,6 +125,7 @@ static inline uint32_t offcpu_bucket(uint64_t ns)
 enum offcpu_thread_flag {
     OFFCPU_THREAD_READY = 1 << 0,    /* off the CPU, but not blocked */
     OFFCPU_THREAD_LEFT_OUT = 1 << 1, /* this wait is not asked for */
+    OFFCPU_THREAD_EXITED = 1 << 2,
 };
 
 /* Map "threads", by kernel thread id: what a thread is at. */

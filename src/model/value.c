@@ -172,7 +172,8 @@ struct str table_text(const struct table *table, const struct table_row *row, co
 
 bool table_shows(const struct table *table, size_t column)
 {
-    if (table->columns[column].show != SHOW_ALWAYS)
+    enum value_show show = table->columns[column].show;
+    if (show != SHOW_ALWAYS && show != SHOW_PEOPLE)
         return false;
     for (const struct table_row *row = NULL; (row = table_shown(table, row));)
         if (row->cells[column].kind != VALUE_TEXT || row->cells[column].text.len > 0)

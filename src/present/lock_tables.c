@@ -10,7 +10,7 @@ enum {
     STACKS_DRAWN = 3,  /* frame by frame, of one lock */
 };
 
-static const char hold_missing[] = "how long it was held was not recorded";
+static const char hold_missing[] = "how long locks were held was not recorded";
 static const char owner_missing[] = "who held it was not recorded";
 
 static struct value ms(double ns)
@@ -97,9 +97,9 @@ enum lock_column {
     COL_MEAN,
     COL_THREADS,
     COL_HOLD_P50,
-    COL_HOLD_P99,
     COL_HOLD,
     COL_OFF_CPU,
+    COL_OFF_CPU_SHORT,
     COL_WAITER,
     COL_HOLDER,
     COL_HOLDERS_ARE,
@@ -112,19 +112,19 @@ static const struct column lock_columns[LOCK_COLUMNS] = {
     [COL_ID] = {"id", "id", SHOW_ALWAYS, false, false},
     [COL_LOCK] = {"lock", "lock", SHOW_ALWAYS, false, true},
     [COL_NAMED] = {"named", "named", SHOW_MACHINE, false, false},
-    [COL_KIND] = {"kind", "kind", SHOW_ALWAYS, false, false},
+    [COL_KIND] = {"kind", "kind", SHOW_ALWAYS, false, true},
     [COL_TOTAL] = {"total_ms", "waited", SHOW_ALWAYS, true, false},
     [COL_WAITS] = {"waits", "waits", SHOW_ALWAYS, true, false},
     [COL_P50] = {"p50_ms", "p50", SHOW_ALWAYS, true, false},
     [COL_P99] = {"p99_ms", "p99", SHOW_ALWAYS, true, false},
     [COL_MAX] = {"max_ms", "max", SHOW_ALWAYS, true, false},
     [COL_SHAPE] = {"shape", WAIT_SHAPE_TITLE, SHOW_PEOPLE, false, false},
-    [COL_MEAN] = {"mean_waiters", "waiters", SHOW_ALWAYS, true, false},
-    [COL_THREADS] = {"threads", "threads", SHOW_ALWAYS, true, false},
+    [COL_MEAN] = {"mean_waiters", "waiting", SHOW_ALWAYS, true, false},
+    [COL_THREADS] = {"threads", "threads", SHOW_MACHINE, true, false},
     [COL_HOLD_P50] = {"hold_p50", "held p50", SHOW_PEOPLE, true, false},
-    [COL_HOLD_P99] = {"hold_p99", "held p99", SHOW_PEOPLE, true, false},
     [COL_HOLD] = {"hold", "hold", SHOW_MACHINE, false, false},
-    [COL_OFF_CPU] = {"off_cpu_hold_pct", "off CPU", SHOW_ALWAYS, true, false},
+    [COL_OFF_CPU] = {"off_cpu_hold_pct", "off CPU", SHOW_MACHINE, true, false},
+    [COL_OFF_CPU_SHORT] = {"off_cpu", "held off CPU", SHOW_PEOPLE, true, false},
     [COL_WAITER] = {"waiter", "wanted by", SHOW_PEOPLE, false, true},
     [COL_HOLDER] = {"holder", "held by", SHOW_PEOPLE, false, true},
     [COL_HOLDERS_ARE] = {"holders_by", "holders by", SHOW_MACHINE, false, false},
@@ -149,10 +149,20 @@ static struct value hold_value(struct arena *arena, const struct lock_row *row)
     return row->holds.count > 0 ? wait_tables_tally(arena, &row->holds) : value_na(hold_missing);
 }
 
-/* An empty cell: the column vanishes where no lock has one. */
-static struct value hold_quantile(const struct lock_row *row, double share)
+bool lock_tables_hold_known(const struct lock_table *table)
 {
-    return row->holds.count > 0 ? ms(wait_tally_quantile(&row->holds, share)) : value_text("");
+    for (size_t i = 0; i < table->count; i++)
+        if (table->rows[i].holds.count > 0)
+            return true;
+    return false;
+}
+
+/* Where no lock has one the cells are empty, and the column vanishes. */
+static struct value hold_median(const struct lock_tables *tables, const struct lock_row *row)
+{
+    if (row->holds.count > 0)
+        return ms(wait_tally_quantile(&row->holds, 0.5));
+    return value_text(lock_tables_hold_known(tables->table) ? "n/a" : "");
 }
 
 static void lock_cells(const struct lock_tables *tables, const struct lock_row *row,
@@ -171,10 +181,10 @@ static void lock_cells(const struct lock_tables *tables, const struct lock_row *
     cells[COL_SHAPE] = value_text(wait_tables_shape(arena, &row->waits));
     cells[COL_MEAN] = value_real(row->mean_waiters, UNIT_NONE);
     cells[COL_THREADS] = value_uint(row->threads, UNIT_COUNT);
-    cells[COL_HOLD_P50] = hold_quantile(row, 0.5);
-    cells[COL_HOLD_P99] = hold_quantile(row, 0.99);
+    cells[COL_HOLD_P50] = hold_median(tables, row);
     cells[COL_HOLD] = hold_value(arena, row);
     cells[COL_OFF_CPU] = off_cpu(row);
+    cells[COL_OFF_CPU_SHORT] = isnan(row->off_cpu_hold_pct) ? value_text("n/a") : off_cpu(row);
     cells[COL_WAITER] = value_text(first_site(tables, row, row->waiters, row->waiter_count));
     cells[COL_HOLDER] = value_text(first_site(tables, row, row->holders, row->holder_count));
     cells[COL_HOLDERS_ARE] = holders_by(row);
@@ -202,7 +212,8 @@ static void put_stacks(const struct lock_tables *tables, const struct lock_row *
                        const char *title, struct value *root)
 {
     struct arena *arena = tables->arena;
-    value_put(root, key, title, stacks_table(tables, row, stacks, count, tables->limit));
+    value_put_for(root, count > 0 ? SHOW_ALWAYS : SHOW_MACHINE, key, title,
+                  stacks_table(tables, row, stacks, count, tables->limit));
     for (size_t i = 0; i < MIN(count, (size_t)STACKS_DRAWN); i++)
         value_put_for(root, SHOW_PEOPLE, arena_printf(arena, "%s_%zu", key, i + 1),
                       arena_printf(arena, "%s: stack %zu", title, i + 1),
@@ -228,7 +239,7 @@ void lock_tables_detail(const struct lock_tables *tables, size_t lock, struct va
     value_put(root, "waits", "Waits", wait_tables_tally(arena, &row->waits));
     value_put_for(root, SHOW_PEOPLE, "waits_histogram", "How long they took",
                   wait_tables_histogram(arena, &row->waits));
-    value_put(root, "hold", "Held", hold_value(arena, row));
+    value_put(root, "hold", row->holds.count > 0 ? "Held" : "held", hold_value(arena, row));
     if (row->holds.count > 0)
         value_put_for(root, SHOW_PEOPLE, "hold_histogram", "How long it was held",
                       wait_tables_histogram(arena, &row->holds));

@@ -19,3 +19,5 @@ struct value lock_tables_locks(const struct lock_tables *tables);
 void lock_tables_detail(const struct lock_tables *tables, size_t lock, struct value *root);
 /* "l12". */
 const char *lock_tables_id(struct arena *arena, const struct lock_row *row);
+/* Was it recorded how long any of them was held? */
+bool lock_tables_hold_known(const struct lock_table *table);

@@ -35,10 +35,14 @@ static size_t rows_shown(const struct wait_tables *tables, size_t count)
     return tables->limit == 0 ? count : MIN(count, tables->limit);
 }
 
-struct value wait_tables_sums(struct arena *arena, const uint64_t *sums)
+struct value wait_tables_sums(const struct wait_tables *tables, const uint64_t *sums)
 {
-    struct value map = value_map(arena);
-    for (unsigned i = 0; i < WAIT_CLASSES; i++)
+    struct value map = value_map(tables->arena);
+    /* Some thread must have run: where none has, it was not looked at. */
+    bool ran = tables->classes->tree[WAIT_CLASS_RUNNING] > 0;
+    value_put(&map, wait_class_name(WAIT_CLASS_RUNNING), NULL,
+              ran ? ms(sums[WAIT_CLASS_RUNNING]) : value_na("running time was not recorded"));
+    for (unsigned i = WAIT_CLASS_RUNNING + 1; i < WAIT_CLASSES; i++)
         value_put(&map, wait_class_name((enum wait_class)i), NULL, ms(sums[i]));
     return map;
 }
@@ -104,12 +108,19 @@ static void owner_add(const struct wait_classes *classes, struct owner *owner, u
     }
 }
 
-static int by_life(const void *left, const void *right)
+/* Of a life what is known and not idle. */
+static uint64_t busy_ns(const struct owner *owner)
+{
+    return owner->life_ns - owner->sums[WAIT_CLASS_IDLE] - owner->unaccounted_ns;
+}
+
+static int by_busy(const void *left, const void *right)
 {
     const struct owner *a = left, *b = right;
-    uint64_t x = a->life_ns - a->sums[WAIT_CLASS_IDLE], y = b->life_ns - b->sums[WAIT_CLASS_IDLE];
-    if (x != y)
-        return x > y ? -1 : 1;
+    if (busy_ns(a) != busy_ns(b))
+        return busy_ns(a) > busy_ns(b) ? -1 : 1;
+    if (a->life_ns != b->life_ns)
+        return a->life_ns > b->life_ns ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
 }
 
@@ -130,7 +141,7 @@ static struct owner *owners_make(const struct wait_tables *tables, bool groups, 
         if (owners[i].life_ns > 0)
             owners[kept++] = owners[i];
     if (kept > 1)
-        qsort(owners, kept, sizeof(*owners), by_life);
+        qsort(owners, kept, sizeof(*owners), by_busy);
     *ret_count = kept;
     return owners;
 }
@@ -155,7 +166,7 @@ static void owner_cells(const struct wait_tables *tables, const struct owner *ow
                         struct value *cells)
 {
     cells[0] = ms(owner->life_ns);
-    cells[1] = wait_tables_sums(tables->arena, owner->sums);
+    cells[1] = wait_tables_sums(tables, owner->sums);
     for (unsigned c = 0; c < WAIT_CLASSES; c++)
         cells[2 + c] = owner->sums[c] > 0 ? ms(owner->sums[c]) : value_text("");
     cells[2 + WAIT_CLASSES] = ms(owner->unaccounted_ns);
@@ -239,6 +250,7 @@ enum wait_column {
     COL_SHAPE,
     COL_THREADS,
     COL_PATH,
+    COL_PATH_SHOWN,
     COL_CAUSE,
     COL_WHERE,
     COL_WAKER,
@@ -259,7 +271,8 @@ static const struct column wait_columns[WAIT_COLUMNS] = {
     [COL_MAX] = {"max_ms", "max", SHOW_ALWAYS, true, false},
     [COL_SHAPE] = {"shape", WAIT_SHAPE_TITLE, SHOW_PEOPLE, false, false},
     [COL_THREADS] = {"threads", "threads", SHOW_ALWAYS, true, false},
-    [COL_PATH] = {"path_ms", "on path", SHOW_ALWAYS, true, false},
+    [COL_PATH] = {"path_ms", "on path", SHOW_MACHINE, true, false},
+    [COL_PATH_SHOWN] = {"path", "on path", SHOW_PEOPLE, true, false},
     [COL_CAUSE] = {"cause", "cause", SHOW_ALWAYS, false, true},
     [COL_WHERE] = {"where", "where", SHOW_ALWAYS, false, true},
     [COL_WAKER] = {"waker", "ended by", SHOW_ALWAYS, false, true},
@@ -300,7 +313,8 @@ static void wait_cells(const struct wait_tables *tables, const struct wait_group
     cells[COL_MAX] = ms(group->tally.max_ns);
     cells[COL_SHAPE] = value_text(wait_tables_shape(arena, &group->tally));
     cells[COL_THREADS] = value_uint(group->threads, UNIT_COUNT);
-    cells[COL_PATH] = path ? ms(group->path_ns) : value_text("");
+    cells[COL_PATH] = path ? ms(group->path_ns) : value_na("there is no critical path");
+    cells[COL_PATH_SHOWN] = group->path_ns > 0 ? ms(group->path_ns) : value_text("");
     cells[COL_CAUSE] = value_text(wait_tables_cause(tables, group));
     cells[COL_WHERE] = value_text(wait_where(arena, profile, row->info.stack));
     cells[COL_WAKER] = waker_value(tables, group);

@@ -16,10 +16,10 @@ struct wait_tables {
 };
 
 /* {"running": ms, …} for machines. */
-struct value wait_tables_sums(struct arena *arena, const uint64_t *sums);
+struct value wait_tables_sums(const struct wait_tables *tables, const uint64_t *sums);
 /* The same of the tree for people, with shares of all threads' lives. */
 struct value wait_tables_classes(const struct wait_tables *tables);
-/* Single threads, and threads whose names differ only in numbers together; most life first. */
+/* Single threads, and threads whose names differ only in numbers together; the busiest first. */
 struct value wait_tables_threads(const struct wait_tables *tables);
 struct value wait_tables_thread_groups(const struct wait_tables *tables);
 

@@ -2,7 +2,7 @@
 """Golden tests of the command line.
 
 A case is a folder with `run.sh` (bash; `whyslow` is the program under test, `make-recording`
-writes recordings whose figures are known, `$SRC` is the source tree, the working folder is empty
+and other `make-*` write recordings whose figures are known, `$SRC` is the source tree, the working folder is empty
 and thrown away) and three files with what it must print and return: `stdout`, `stderr`, `status`.
 `filter` may hold a sed script for what differs from machine to machine; it is applied to what is
 printed before it is compared.
@@ -34,9 +34,10 @@ def run_case(name, whyslow):
     try:
         (work / "bin").mkdir()
         (work / "bin" / "whyslow").symlink_to(pathlib.Path(whyslow).resolve())
-        tool = pathlib.Path(whyslow).resolve().parent / "tests" / "workloads" / "make-recording"
-        if tool.exists():
-            (work / "bin" / "make-recording").symlink_to(tool)
+        tools = pathlib.Path(whyslow).resolve().parent / "tests" / "workloads"
+        for tool in tools.glob("make-*"):
+            if tool.is_file():
+                (work / "bin" / tool.name).symlink_to(tool)
         (work / "cwd").mkdir()
         # Nothing of the person running the tests may leak in.
         env = {

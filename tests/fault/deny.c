@@ -1,29 +1,36 @@
-/* Runs a program for which perf_event_open() fails, as it does where a container's seccomp
- * profile or a hardened kernel forbids it:
+/* Runs a program for which perf_event_open(), or another system call, fails, as it does where a
+ * container's seccomp profile or a hardened kernel forbids it:
  *
- *     deny ERRNO PROGRAM [ARGUMENT…] */
+ *     deny [--bpf] ERRNO PROGRAM [ARGUMENT…] */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
 {
+    unsigned number = SYS_perf_event_open;
+    if (argc > 1 && strcmp(argv[1], "--bpf") == 0) {
+        number = SYS_bpf;
+        argv++;
+        argc--;
+    }
     unsigned error = argc > 2 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error & SECCOMP_RET_DATA)),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
     if (error == 0) {
-        fprintf(stderr, "deny ERRNO PROGRAM\n");
+        fprintf(stderr, "deny [--bpf] ERRNO PROGRAM\n");
         return 2;
     }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

@@ -84,11 +84,14 @@ static void members_stand_where_the_kernel_has_them(void **state)
     const struct btf_type *task = find(small, "task"), *list = find(small, "list");
     assert_non_null(task);
     assert_int_equal(task->size, 88);
-    /* Neither a part of a word nor what this kernel does not have. */
-    assert_int_equal(btf_vlen(task), 3);
+    /* Not what this kernel does not have. */
+    assert_int_equal(btf_vlen(task), 4);
     assert_member(small, task, 0, "inner", 128);
     assert_member(small, task, 1, "next", 576);
     assert_member(small, task, 2, "lists", 192);
+    assert_member(small, task, 3, "bits", 640);
+    assert_int_equal(btf_member_bitfield_size(task, 3), 3); /* a part of a word */
+    assert_int_equal(btf_member_bitfield_size(task, 2), 0);
     const struct btf_type *inner = btf__type_by_id(small, btf_members(task)[0].type);
     assert_true(btf_is_int(inner) && inner->size == 4);
     assert_true(btf_is_ptr(btf__type_by_id(small, btf_members(task)[1].type)));

@@ -224,6 +224,26 @@ static void short_waits_for_nobody_of_the_tree_stay_waits(void **state)
     answer_end(&answer, made);
 }
 
+static void locks_of_the_kernel_are_told_twice_and_count_once(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t a = made_waits_thread(made, made_waits_process(made, 0), 0, 100);
+    made->objects[made->waits.object_count++].kind = OBJECT_KERNEL_LOCK;
+    struct wait_info info;
+    memset(&info, 0, sizeof(info));
+    info.thread = a;
+    info.object = 1;
+    uint32_t lock = made_waits_row(made, &info), wait = made_waits_blocked(made, a, 0);
+    made_waits_short(made, wait, 10, 30, 0, 100);
+    made_waits_short(made, lock, 10, 30, 0, 100);
+    struct answer answer = answer_of(made);
+    assert_ms(running_ms(&answer, a), 70);
+    assert_ms(row_ms(&answer, wait), 30);
+    assert_ms(row_ms(&answer, lock), 0);
+    answer_end(&answer, made);
+}
+
 static void of_very_many_kinds_of_short_waits_the_sum_is_kept(void **state)
 {
     (void)state;
@@ -424,6 +444,56 @@ static void waits_of_one_thread_that_overlap_follow_each_other(void **state)
     answer_end(&answer, made);
 }
 
+static uint32_t thread_again(struct made_waits *made, uint32_t before, uint32_t process,
+                             double start_ms, double end_ms)
+{
+    uint32_t id = made_waits_thread(made, process, start_ms, end_ms);
+    made->profile_threads[id].tid = made->profile_threads[before].tid;
+    made->threads[before].end_ns = made_ns(start_ms);
+    return id;
+}
+
+static void a_thread_with_another_name_or_program_is_the_same_thread(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t shell = made_waits_process(made, 0), app = made_waits_process(made, 0);
+    made->processes[app].pid = made->processes[shell].pid; /* by exec */
+    uint32_t a = made_waits_thread(made, shell, 0, 100);
+    uint32_t b = thread_again(made, a, app, 10, 100);
+    uint32_t worker = made_waits_thread(made, app, 15, 100);
+    made->profile_threads[worker].tid = 77;
+    uint32_t c = thread_again(made, b, app, 30, 100);      /* main got a name of its own */
+    uint32_t d = thread_again(made, worker, app, 60, 100); /* so did the worker */
+    made->waits.root_process = app;
+    made->waits.root_thread = c;
+    made_waits_long(made, a, 0, 2, 5);
+    made_waits_long(made, c, d, 40, 80);
+    struct answer answer = {0};
+    assert_int_equal(critical_path_build(&answer.arena, &made->waits, &answer.path), 0);
+    assert_int_equal(answer.path.ns, made_ns(100)); /* from the beginning of the shell */
+    assert_ms(running_ms(&answer, c), 30);
+    assert_ms(running_ms(&answer, d), 20);
+    assert_ms(running_ms(&answer, worker), 20);
+    assert_ms(running_ms(&answer, b), 20);
+    assert_ms(running_ms(&answer, a), 7);
+    answer_end(&answer, made);
+}
+
+static void a_number_that_is_given_out_again_is_another_thread(void **state)
+{
+    (void)state;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t process = made_waits_process(made, 0);
+    uint32_t old = made_waits_thread(made, process, 0, 20);
+    uint32_t root = made_waits_thread(made, process, 50, 100);
+    made->profile_threads[root].tid = made->profile_threads[old].tid;
+    made->waits.root_thread = root;
+    struct answer answer = answer_of(made);
+    assert_int_equal(answer.path.ns, made_ns(50));
+    answer_end(&answer, made);
+}
+
 static void waits_that_end_each_other_at_one_moment_end_the_walk(void **state)
 {
     (void)state;
@@ -521,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_convoy_charges_every_holder_with_its_turn),
         cmocka_unit_test(ping_pong_of_short_waits_is_charged_to_the_other_side_in_proportion),
         cmocka_unit_test(short_waits_for_nobody_of_the_tree_stay_waits),
+        cmocka_unit_test(locks_of_the_kernel_are_told_twice_and_count_once),
         cmocka_unit_test(of_very_many_kinds_of_short_waits_the_sum_is_kept),
         cmocka_unit_test(time_that_nobody_told_is_taken_to_be_like_what_was_told),
         cmocka_unit_test(a_waker_outside_of_the_tree_leaves_the_wait_on_the_path),
@@ -532,6 +603,8 @@ int main(void)
         cmocka_unit_test(one_that_waited_when_a_thread_began_is_not_its_maker),
         cmocka_unit_test(tallies_of_more_time_than_there_is_share_it),
         cmocka_unit_test(waits_of_one_thread_that_overlap_follow_each_other),
+        cmocka_unit_test(a_thread_with_another_name_or_program_is_the_same_thread),
+        cmocka_unit_test(a_number_that_is_given_out_again_is_another_thread),
         cmocka_unit_test(waits_that_end_each_other_at_one_moment_end_the_walk),
         cmocka_unit_test(a_waker_that_was_waiting_itself_is_not_followed_in_circles),
         cmocka_unit_test(the_whole_machine_has_no_path_and_says_why),

@@ -35,10 +35,10 @@ static void every_figure_comes_from_its_counter(void **state)
     static const char *const names[] = {
         "cpu.samples",    "cpu.complete",  "cpu.truncated",     "cpu.throttled",
         "loss.ring_full", "loss.other",    "cpu.sampled_ns",    "cpu.rusage_ns",
-        "cpu.own_ns",     "cpu.kernel_ns", "cpu.deep_complete",
+        "cpu.own_ns",     "cpu.kernel_ns", "cpu.deep_complete", "loss.wait_map_full",
     };
     static const uint64_t values[] = {1000,       990,        5,       2,       3, 4,
-                                      1500000000, 1520000000, 7600000, 7600000, 6};
+                                      1500000000, 1520000000, 7600000, 7600000, 6, 100};
     record(names, values, ARRAY_SIZE(names));
     struct honesty honesty = load();
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;

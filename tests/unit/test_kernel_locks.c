@@ -247,11 +247,9 @@ static void contend(struct work *work)
 
 static void work_init(struct work *work, struct watch *watch)
 {
-    char path[] = "/dev/shm/whyslow-locks-XXXXXX";
     *work = (struct work){.watch = watch, .watched = true};
-    work->fd = mkostemp(path, O_CLOEXEC);
+    work->fd = memfd_create("contended", MFD_CLOEXEC);
     assert_true(work->fd >= 0);
-    unlink(path);
     work->bytes = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(work->bytes != MAP_FAILED);
 }

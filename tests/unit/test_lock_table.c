@@ -238,7 +238,13 @@ static void kernel_locks_are_known_by_the_kernels_functions(void **state)
     uint32_t b = row_put(&world, WAIT_BLOCKED, 0, main_,
                          object_add(&world, OBJECT_KERNEL_LOCK, 0xffff888000002000, "mmap_lock"), 1,
                          1);
+    uint32_t c = row_put(
+        &world, WAIT_BLOCKED, 0, 0,
+        object_add(&world, OBJECT_KERNEL_LOCK, 0xffff888000003000, "spinlock runqueues+0x40"), 1,
+        1);
     build(&world);
+    assert_int_equal(lock_of(&world, c)->kind, LOCK_KERNEL_SPIN);
+    assert_string_equal(lock_of(&world, c)->name, "spinlock runqueues+0x40");
     assert_int_equal(lock_of(&world, a)->kind, LOCK_KERNEL_RWSEM);
     assert_string_equal(lock_of(&world, a)->name, "in vm_mmap_pgoff ([kernel])");
     assert_int_equal(lock_of(&world, b)->kind, LOCK_KERNEL_OTHER);

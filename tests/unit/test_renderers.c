@@ -197,6 +197,12 @@ static void what_is_for_some_readers_is_shown_to_them_only(void **state)
     value_put_for(&root, SHOW_PEOPLE, "p", NULL, value_text("for-people"));
     struct value *list = value_put_for(&root, SHOW_TERMINAL, "t", NULL, value_list(&arena));
     value_append(list, value_text("for-terminals"));
+    static const struct column some[] = {{"a", "a", SHOW_MACHINE, false, false},
+                                         {"b", "b", SHOW_PEOPLE, false, false}};
+    struct value *table = value_put(&root, "table", NULL, value_table(&arena, some, 2));
+    struct table_row *row = table_add(table);
+    row->cells[0] = value_text("machine-cell");
+    row->cells[1] = value_text("people-cell");
     struct report report = {.schema = "whyslow.test/1", .root = &root};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct capture capture;
@@ -208,6 +214,8 @@ static void what_is_for_some_readers_is_shown_to_them_only(void **state)
         assert_true((strstr(text, "for-machines") != NULL) == rows[i].machine);
         assert_true((strstr(text, "for-people") != NULL) == rows[i].people);
         assert_true((strstr(text, "for-terminals") != NULL) == rows[i].terminal);
+        assert_true((strstr(text, "machine-cell") != NULL) == rows[i].machine);
+        assert_true((strstr(text, "people-cell") != NULL) == rows[i].people);
         capture_end(&capture);
     }
 }

@@ -133,6 +133,36 @@ static void same_as_plain_child(const char *script, bool plain)
     tail_is(&result.output, expected);
 }
 
+/* What a target with such streams writes to our fd 2, which may be closed. */
+static size_t stderr_of(bool closed, char *text, size_t size)
+{
+    int saved = fcntl(2, F_DUPFD_CLOEXEC, 10), file = memfd_create("stderr", MFD_CLOEXEC);
+    assert_true(saved >= 0 && file >= 0);
+    if (closed)
+        close(2);
+    else
+        dup2(file, 2);
+    struct spawn_result result = {0};
+    int r = run((struct spawn_opts){.output = SPAWN_STDERR, .error = SPAWN_INHERIT},
+                ARGV("sh", "-c", "echo out; echo error >&2; true"), &result, NULL);
+    dup2(saved, 2);
+    close(saved);
+    ssize_t len = pread(file, text, size, 0);
+    close(file);
+    assert_int_equal(r, 0);
+    assert_int_equal(result.status, 0);
+    return len > 0 ? (size_t)len : 0;
+}
+
+static void stdout_can_go_where_messages_go(void **state)
+{
+    (void)state;
+    char text[64];
+    assert_int_equal(stderr_of(false, text, sizeof(text)), 10);
+    assert_memory_equal(text, "out\nerror\n", 10);
+    assert_int_equal(stderr_of(true, text, sizeof(text)), 0);
+}
+
 static void the_target_gets_none_of_our_fds_and_all_it_inherits(void **state)
 {
     (void)state;
@@ -346,6 +376,7 @@ int main(void)
         cmocka_unit_test(exit_status_and_death_by_signal_are_told_apart),
         cmocka_unit_test(both_streams_are_counted_hashed_and_kept_apart),
         cmocka_unit_test(large_output_is_counted_but_not_kept),
+        cmocka_unit_test(stdout_can_go_where_messages_go),
         cmocka_unit_test(a_timeout_ends_the_target_and_its_children),
         cmocka_unit_test(a_target_that_ignores_sigterm_is_killed),
         cmocka_unit_test(the_target_gets_none_of_our_fds_and_all_it_inherits),

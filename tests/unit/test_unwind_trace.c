@@ -84,7 +84,9 @@ static bool is_noted(const struct look *look, uint64_t address)
 static uint64_t draw_value(const struct look *look, const uint8_t *bytes)
 {
     uint64_t value = 0;
-    switch (draw(5)) {
+    switch (draw(6)) {
+    case 5: /* in the innermost frame */
+        return look->slice.address + 8 * (uint64_t)draw(6);
     case 0:
         return look->slice.address + 8 * (uint64_t)draw((uint32_t)(look->slice.len / 8));
     case 1:
@@ -286,6 +288,8 @@ static void whatever_rules_meet_what_is_not_noted_makes_no_difference(void **sta
             fake.stack[word] = draw(40) == 0 ? 0 : word % 2 ? draw_code() : draw_stack(word);
         look.registers = (struct unwind_registers){.known = 0xffff};
         look.registers.pc = draw(10) ? draw_code() : UNDESCRIBED + draw(16);
+        if (look.registers.pc >= UNDESCRIBED) /* its return address may be right there */
+            fake.stack[0] = draw_code();
         for (unsigned number = 0; number < REGISTERS; number++)
             look.registers.reg[number] = draw_stack(0);
         look.registers.reg[RSP] = STACK;

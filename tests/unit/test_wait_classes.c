@@ -2,9 +2,11 @@
  * that make up a thread's life; causes in words; groups as people see them. */
 #include "unit.h"
 
+#include "analyze/call_tree.h"
 #include "analyze/wait_classes.h"
 #include "analyze/wait_groups.h"
 #include "analyze/wait_parts.h"
+#include "analyze/wait_profile.h"
 #include "base/syscalls.h"
 #include "made_wait_rows.h"
 
@@ -409,7 +411,7 @@ static void causes_name_the_call_and_what_it_is_about(void **state)
         const char *cause;
     } causes[] = {
         {{C(CHILD), "read", 0, "main", OBJECT_PIPE, 0, "pipe:[1234]", MAIN, 0, "", 0, 0},
-         "read from pipe:[1234]"},
+         "read of pipe:[1234]"},
         {{C(NET), "connect", 0, "main", OBJECT_SOCKET, 0, "10.0.0.1:80", MAIN, 0, "", 0, 0},
          "connect to 10.0.0.1:80"},
         {{C(DISK), "fsync", 0, "main", OBJECT_FILE, 0, "/log", MAIN, 0, "", 0, 0}, "fsync of /log"},
@@ -515,6 +517,77 @@ static void waits_of_one_stack_are_one_group_of_the_heaviest_object(void **state
     world_end(&world);
 }
 
+static void where_is_told_by_functions_of_the_program(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stack, *where;
+    } stacks[] = {
+        {"_start main push ___pthread_mutex_lock k:futex_wait", "push ← main"},
+        {"_start main a b c d read k:ksys_read", "d ← c ← b"},
+        {"clone3 start_thread", "start_thread"},
+        {"___pthread_mutex_lock k:futex_wait", "futex_wait ← ___pthread_mutex_lock"},
+        {"main read parse", "parse ← read ← main"}, /* a function of that name, not the call */
+        {"", "[no stack]"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(stacks); i++) {
+        struct world world;
+        world_begin(&world);
+        uint32_t stack = made_waits_stack(world.made, stacks[i].stack);
+        assert_string_equal(wait_where(&world.arena, &world.made->waits.profile, stack),
+                            stacks[i].where);
+        world_end(&world);
+    }
+    /* A library's functions are left out by its name. */
+    struct world world;
+    world_begin(&world);
+    world.made->images[1].path = STR("/usr/lib/libc.so.6");
+    uint32_t stack = made_waits_stack(world.made, "main helper");
+    world.made->functions[world.made->waits.profile.function_count - 1].image = 1;
+    assert_string_equal(wait_where(&world.arena, &world.made->waits.profile, stack), "main");
+    world_end(&world);
+}
+
+static const char *leaf_of(void *context, uint32_t row)
+{
+    const char *const *names = context;
+    return names[row];
+}
+
+static void waits_become_a_profile_with_leaves(void **state)
+{
+    (void)state;
+    struct world world;
+    world_begin(&world);
+    struct made_waits *made = world.made;
+    struct wait_info info = {.thread = 1, .stack = made_waits_stack(made, "main lock")};
+    made_waits_row(made, &info, 2, 20 * MS);
+    info.thread = 2;
+    made_waits_row(made, &info, 1, 5 * MS);
+    made_waits_row(made, &info, 1, 7 * MS);
+    info.stack = 0;
+    made_waits_row(made, &info, 1, 9 * MS);
+    const char *names[] = {NULL, "lock: a", "lock: a", NULL, "lock: a"};
+    struct profile profile;
+    size_t stacks = made->waits.profile.stack_count;
+    assert_int_equal(
+        wait_profile_build(&world.arena, &made->waits, leaf_of, (void *)names, &profile), 0);
+    assert_int_equal(profile.weight, 34 * MS);
+    assert_int_equal(profile.count, 4);
+    assert_int_equal(profile.total_count, 3);
+    assert_int_equal(profile.stack_count, stacks + 2); /* one leaf on two stacks */
+    assert_int_equal(profile.totals[0].stack, profile.totals[1].stack);
+    uint32_t leaf = profile.totals[0].stack;
+    assert_int_equal(profile.stacks[leaf].parent, made->rows[1].info.stack);
+    const struct profile_frame *frame = &profile.frames[profile.stacks[leaf].frame];
+    assert_int_equal(frame->kind, FRAME_NAMED);
+    assert_true(str_is(profile.functions[profile.places[frame->places].function].name, "lock: a"));
+    struct call_tree tree;
+    assert_int_equal(call_tree_build(&world.arena, &profile, NULL, &tree), 0);
+    assert_int_equal(tree.nodes[0].total_weight, 34 * MS);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,6 +599,8 @@ int main(void)
         cmocka_unit_test(causes_name_the_call_and_what_it_is_about),
         cmocka_unit_test(numbers_are_those_of_the_recorded_machine),
         cmocka_unit_test(waits_of_one_stack_are_one_group_of_the_heaviest_object),
+        cmocka_unit_test(where_is_told_by_functions_of_the_program),
+        cmocka_unit_test(waits_become_a_profile_with_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,12 @@
  * after    the same program once `checksum` was made twice as fast and `copy` came in
  * hostile  names with markup, escapes, newlines, 100 KB
  * bare     one sample, no counters, no names
+ * locks    waits for locks of every kind and name, holds, joins, an idle worker
+ * locks-hostile, locks-none    the same with names as in hostile; waits, but none for a lock
  * empty    a series without a sample */
 #include "../unit/made_profile.h"
 
+#include "model/wait_book.h"
 #include "store/writer.h"
 
 #include <inttypes.h>
@@ -206,6 +209,176 @@ static void bare_make(struct world *world)
     made_samples(made, 0, made_stack(made, frame, 0), 1, MS);
 }
 
+/* What a lock waits in, from the thread's root to the kernel. */
+struct lock_calls {
+    uint32_t start, main, push, pop, in_lock, in_unlock, in_condition, in_join, wait, kernel;
+};
+
+static uint32_t libc_code(struct world *world, uint32_t libc, const char *name, uint64_t address)
+{
+    uint32_t function = made_function(&world->made, name, libc, "", 0, address);
+    return made_code(&world->made, libc, address + 0x10, function, "", 0);
+}
+
+static struct lock_calls lock_calls_make(struct world *world)
+{
+    struct made *made = &world->made;
+    uint32_t app = world->app;
+    uint32_t libc = made_image(made, IMAGE_FILE, "/lib/x86_64-linux-gnu/libc.so.6", "abcd");
+    uint32_t f_main = made_function(made, "main", app, "/src/demo/main.c", 40, 0x2000);
+    uint32_t f_push = made_function(made, "queue_push", app, "/src/demo/queue.c", 38, 0x3000);
+    uint32_t f_pop = made_function(made, "queue_pop", app, "/src/demo/queue.c", 60, 0x4000);
+    uint32_t f_kernel = made_function(made, "futex_wait_queue", world->kernel, "", 0,
+                                      0xffffffff81300000);
+    struct lock_calls calls = {
+        .start = libc_code(world, libc, "start_thread", 0x1000),
+        .main = made_code(made, app, 0x2020, f_main, "/src/demo/main.c", 44),
+        .push = made_code(made, app, 0x3020, f_push, "/src/demo/queue.c", 41),
+        .pop = made_code(made, app, 0x4020, f_pop, "/src/demo/queue.c", 63),
+        .in_lock = libc_code(world, libc, "___pthread_mutex_lock", 0x5000),
+        .in_unlock = libc_code(world, libc, "___pthread_mutex_unlock", 0x5800),
+        .in_condition = libc_code(world, libc, "___pthread_cond_wait", 0x6000),
+        .in_join = libc_code(world, libc, "__pthread_clockjoin_ex", 0x7000),
+        .wait = libc_code(world, libc, "__lll_lock_wait", 0x8000),
+        .kernel = made_frame(made, FRAME_KERNEL, world->kernel, 0xffffffff81300042, NULL, 0),
+    };
+    made_place(made, calls.kernel, 0, f_kernel, "", 0);
+    return calls;
+}
+
+static uint32_t lock_object(struct world *world, enum object_kind kind, uint64_t address,
+                            const char *name)
+{
+    uint32_t id;
+    struct object_info info = {
+        .kind = kind, .process = kind == OBJECT_FUTEX, .key = address, .name = str_from(name)};
+    made_check(sink_object(world->made.sink, &info, &id), "object");
+    return id;
+}
+
+/* `count` of them, each `us` microseconds long but the last, which takes twenty times as long. */
+static void lock_waits(struct world *world, const struct wait_info *info, uint64_t count,
+                       uint64_t us, unsigned owner_off_pct)
+{
+    struct wait_tally tally = {0};
+    uint32_t id;
+    for (uint64_t i = 0; i < count; i++)
+        wait_tally_one(&tally, (1 + i) * MS, us * 1000 * (i + 1 == count ? 20 : 1));
+    if (info->kind == WAIT_HOLD)
+        tally.owner_off_ns = tally.total_ns * owner_off_pct / 100;
+    else if (owner_off_pct > 0) {
+        tally.owned_ns = tally.total_ns / 2;
+        tally.owner_off_ns = tally.owned_ns * owner_off_pct / 100;
+    }
+    made_check(sink_wait(world->made.sink, info, &id), "wait");
+    made_check(sink_wait_add(world->made.sink, id, &tally), "wait");
+}
+
+/* In the kernel, for one of its own locks. */
+static uint32_t kernel_lock_stack(struct world *world, uint32_t caller)
+{
+    static const char *const names[] = {"vm_mmap_pgoff", "down_write_killable",
+                                        "rwsem_down_write_slowpath"};
+    struct made *made = &world->made;
+    uint32_t frames[ARRAY_SIZE(names)];
+    for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+        uint64_t address = 0xffffffff81400000 + i * 0x1000;
+        uint32_t function = made_function(made, names[i], world->kernel, "", 0, address);
+        frames[i] = made_frame(made, FRAME_KERNEL, world->kernel, address + 16, NULL, 0);
+        made_place(made, frames[i], 0, function, "", 0);
+    }
+    return made_stack(made, caller, frames[0], frames[1], frames[2], 0);
+}
+
+static void locks_make(struct world *world)
+{
+    struct made *made = &world->made;
+    threads_make(world);
+    struct lock_calls c = lock_calls_make(world);
+    uint32_t in_push = made_stack(made, c.start, c.push, c.in_lock, c.wait, c.kernel, 0);
+    uint32_t in_pop = made_stack(made, c.start, c.pop, c.in_lock, c.wait, c.kernel, 0);
+    uint32_t out_push = made_stack(made, c.start, c.push, c.in_unlock, 0);
+    uint32_t idle = made_stack(made, c.start, c.pop, c.in_condition, c.kernel, 0);
+    uint32_t join = made_stack(made, c.main, c.in_join, c.kernel, 0);
+    uint32_t mapping = kernel_lock_stack(world, c.main);
+    uint32_t named = lock_object(world, OBJECT_FUTEX, 0x555500004040, "queue_mutex");
+    uint32_t heap = lock_object(world, OBJECT_FUTEX, 0x7f0000001000, "");
+    uint32_t condition = lock_object(world, OBJECT_FUTEX, 0x7f0000002028, "");
+    uint32_t joined = lock_object(world, OBJECT_FUTEX, 0x7f0000003910, "");
+    uint32_t mmap_lock = lock_object(world, OBJECT_KERNEL_LOCK, 0xffff888000001000,
+                                     "rwsem (write) mmap_lock in vm_mmap_pgoff");
+    struct wait_info wait = {.syscall = 202, .detail = WAIT_FUTEX_VALUE_2, .object = named};
+    for (uint32_t i = 0; i < 3; i++) {
+        wait.thread = world->workers[i];
+        wait.stack = i == 2 ? in_pop : in_push;
+        wait.waker_thread = world->workers[(i + 1) % 3];
+        wait.waker_stack = out_push;
+        lock_waits(world, &wait, 100, 100, 50);
+    }
+    wait = (struct wait_info){.kind = WAIT_HOLD,
+                              .thread = world->workers[0],
+                              .stack = out_push,
+                              .object = named,
+                              .syscall = WAIT_SYSCALL_NONE};
+    lock_waits(world, &wait, 50, 40, 25);
+    wait = (struct wait_info){.thread = world->workers[0],
+                              .stack = in_push,
+                              .object = heap,
+                              .syscall = 202,
+                              .detail = WAIT_FUTEX_VALUE_2};
+    lock_waits(world, &wait, 10, 30, 0);
+    wait.thread = world->workers[2];
+    wait.stack = idle;
+    wait.object = condition;
+    wait.detail = WAIT_FUTEX_BITSET;
+    lock_waits(world, &wait, 3, 20000, 0);
+    wait.thread = world->main_thread;
+    wait.stack = join;
+    wait.object = joined;
+    lock_waits(world, &wait, 1, 5000, 0);
+    wait = (struct wait_info){.thread = world->main_thread,
+                              .stack = mapping,
+                              .object = mmap_lock,
+                              .syscall = 9,
+                              .flags = WAIT_UNINTERRUPTIBLE};
+    lock_waits(world, &wait, 4, 50, 0);
+    made_check(sink_document(made->sink, "waits", STR("{\"tier\":\"kernel\"}")), "document");
+    made_series(made, "offcpu", SERIES_SUM, UNIT_NS);
+    made_samples(made, world->workers[0], in_push, 1000, MS / 10);
+}
+
+static void hostile_locks_make(struct world *world)
+{
+    static const char *const names[] = {
+        "</script><script>alert(1)</script>",
+        "\x1b[31mred\x1b[0m\x1b]0;title\x07",
+        "two\nlines\r| cell | `code` ]]>",
+    };
+    struct made *made = &world->made;
+    threads_make(world);
+    for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+        uint64_t address = 0x1000 + i * 0x100;
+        uint32_t function = made_function(made, names[i], world->app, names[i], 1, address);
+        uint32_t frame = made_code(made, world->app, address, function, names[i], 2);
+        struct wait_info wait = {
+            .thread = world->workers[i],
+            .stack = made_stack(made, frame, 0),
+            .object = lock_object(world, OBJECT_FUTEX, 0x1000 * (i + 1), i < 2 ? names[i] : ""),
+            .syscall = 202,
+            .detail = WAIT_FUTEX_VALUE_2,
+        };
+        lock_waits(world, &wait, 10 - i, 100, 0);
+    }
+}
+
+/* A sleep: nothing that is a lock. */
+static void no_locks_make(struct world *world)
+{
+    threads_make(world);
+    struct wait_info wait = {.thread = world->main_thread, .syscall = 230};
+    lock_waits(world, &wait, 3, 100, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct why why = {0};
@@ -220,6 +393,12 @@ int main(int argc, char **argv)
         plain_make(&world, argv[1][0] == 'a');
     else if (strcmp(argv[1], "hostile") == 0)
         hostile_make(&world);
+    else if (strcmp(argv[1], "locks") == 0)
+        locks_make(&world);
+    else if (strcmp(argv[1], "locks-hostile") == 0)
+        hostile_locks_make(&world);
+    else if (strcmp(argv[1], "locks-none") == 0)
+        no_locks_make(&world);
     else if (strcmp(argv[1], "bare") == 0)
         bare_make(&world);
     else

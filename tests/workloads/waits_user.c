@@ -1,6 +1,6 @@
 /* Waits whose answer is known, for the tier that has no privileges.
  *
- *     waits-user sleep|pipe|lock|child|fault|poll|many N|brief N|deep N|ping N|pointer
+ *     waits-user sleep|pipe|lock|child|poll|many N|brief N|deep N|ping N|pointer|stale
  *
  * Prints as JSON what it measured itself, by its own clock: on a machine that is busy with other
  * things that is what really happened. Functions are kept apart, so that stacks have names. */
@@ -268,6 +268,43 @@ static int mode_pointer(void)
     return 0;
 }
 
+/* The same function, reached by two paths. What the first left behind lies in the room that the
+ * second has not written to. */
+APART static void sleeps_in_a_large_frame(unsigned bytes, int really)
+{
+    volatile char *room = __builtin_alloca(bytes);
+    if (really)
+        sleep_ms(300);
+    keep += room == NULL;
+}
+
+APART static void wrong_path(int depth)
+{
+    volatile char room[64];
+    room[0] = 1;
+    if (depth > 0)
+        wrong_path(depth - 1);
+    else
+        sleeps_in_a_large_frame(64, 0);
+    keep += room[0];
+}
+
+APART static void right_path(void)
+{
+    sleeps_in_a_large_frame(8192, 1);
+    keep++;
+}
+
+static int mode_stale(void)
+{
+    uint64_t start_ns = now_ns();
+    for (int depth = 30; depth >= 0; depth--)
+        wrong_path(depth);
+    right_path();
+    printf("{\"wait_ns\": %llu}\n", (unsigned long long)(now_ns() - start_ns));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -292,6 +329,8 @@ int main(int argc, char **argv)
         return mode_ping(count);
     if (strcmp(mode, "pointer") == 0)
         return mode_pointer();
+    if (strcmp(mode, "stale") == 0)
+        return mode_stale();
     fprintf(stderr, "waits-user: unknown mode '%s'\n", mode);
     return 2;
 }

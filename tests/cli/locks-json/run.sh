@@ -1,0 +1,3 @@
+# Machines get every figure, what is missing as "n/a: reason".
+make-recording locks rec.whyslow
+whyslow locks rec.whyslow --json

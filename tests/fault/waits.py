@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+"""Recording waits while things go wrong: the target is not harmed, nothing stays in the kernel,
+and what could not be had is said.
+
+    waits.py CASE WHYSLOW WAITS-CALLS WAITS-THREADS DENY
+"""
+
+import ctypes
+import errno
+import json
+import os
+import pathlib
+import platform
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+import wait_tools  # noqa: E402
+from wait_tools import check_wait, skip  # noqa: E402
+
+DENIED = 4
+lab = wait_tools.Lab(sys.argv[2], sys.argv[3:6], "whyslow-waits-fault-")
+calls, threads, deny = lab.waits_calls, lab.waits_threads, lab.deny
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + wait_tools.PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+def bpf_programs():
+    """Ids of all BPF programs that the kernel has."""
+    number = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+    get_next_id, found, last = 11, set(), 0
+    while True:
+        attributes = (ctypes.c_uint32 * 32)(last)
+        if libc.syscall(number, get_next_id, ctypes.byref(attributes), ctypes.sizeof(attributes)) < 0:
+            assert ctypes.get_errno() == errno.ENOENT, os.strerror(ctypes.get_errno())
+            return found
+        last = attributes[1]
+        found.add(last)
+
+
+def programs_of(pid):
+    """Those that a process has put there."""
+    found = set()
+    for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            found |= set(map(int, re.findall(r"^prog_id:\t(\d+)", file.read_text(), re.M)))
+        except OSError:
+            pass
+    return found
+
+
+def committed(path, table="wait"):
+    """Rows that are safe in a recording that is still being made."""
+    if not os.path.exists(path):
+        return False
+    done = subprocess.run([lab.whyslow, "query", "--json", path, f"SELECT count(*) AS n FROM {table}"],
+                          capture_output=True, check=False)
+    return done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0
+
+
+def tier_of(path):
+    done = lab.run(lab.whyslow, "query", "--json", path, "SELECT json FROM document WHERE name = 'waits'")
+    return json.loads(json.loads(done.stdout)["rows"][0]["json"])
+
+
+def case_dies():
+    """By a signal: its status is passed on, and its waits are there."""
+    for tier in ("kernel", "user"):
+        path, truth, _ = lab.record(calls, "crash", 200, tier=tier, status=128 + 11)
+        check_wait(lab.waits(path), truth, "sleeps_here", ("timer",), tier=tier)
+
+
+def case_killed_in_wait():
+    """kill -9 in the midst of a wait: the wait up to then counts."""
+    for tier in ("kernel", "user"):
+        path, _, _ = lab.record("sh", "-c", f"{threads} lock 60000 & sleep 0.5; kill -9 $!; wait $!; exit 7",
+                                tier=tier, status=7)
+        answer = lab.waits(path)
+        got = answer.total("waits_for_lock")
+        print("behind the lock:", got)
+        # As long as the shell slept, less the start of the program; a busy machine adds to it.
+        assert got > 100, got
+        assert {row["class"] for row in answer.with_function("waits_for_lock")} == {"lock"}
+
+
+def falls_back(*before, words):
+    """The user tier with the reason; asked for the kernel's, an error before anything runs."""
+    path = str(lab.folder / "fallen.whyslow")
+    pathlib.Path(path).unlink(missing_ok=True)
+    done = lab.run(*before, lab.whyslow, "record", "--offcpu", "-o", path, "--", calls, "sleep", "300")
+    check_wait(lab.waits(path), wait_tools.Truth(done.stdout), "sleeps_here", ("timer",), tier="user")
+    facts = tier_of(path)
+    print(facts)
+    assert facts["tier"] == "user", facts
+    for text in (done.stderr, json.dumps(facts)):
+        assert any(word in text for word in words), (words, text)
+    done = lab.run(*before, lab.whyslow, "record", "--offcpu", "--tier", "kernel", "-o", "none.whyslow", "--",
+                   "touch", "started", status=DENIED)
+    assert "try: " in done.stderr and any(word in done.stderr for word in words), done.stderr
+    assert not os.path.exists("started") and not os.path.exists("none.whyslow")
+
+
+def need_root():
+    if os.geteuid() != 0:
+        skip("only root has something to be denied")
+
+
+def case_bpf_denied():
+    need_root()
+    falls_back(deny, "--bpf", str(errno.EPERM), words=["bpf", "BPF"])
+    falls_back(deny, "--bpf", str(errno.ENOSYS), words=["bpf", "BPF"])
+
+
+def case_no_capabilities():
+    need_root()
+    falls_back("setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", words=["CAP_BPF"])
+
+
+def case_no_btf():
+    need_root()
+    wait_tools.need_kernel_tier()
+    hide = f"mount -t tmpfs none /sys/kernel/btf && exec \"$@\""
+    falls_back("unshare", "--mount", "sh", "-c", hide, "sh", words=["BTF"])
+
+
+def killed(tier, *options):
+    """kill -9 of whyslow: the target ends as it would, nothing stays, the recording opens."""
+    recorder = subprocess.Popen([lab.whyslow, "record", "--offcpu", *options, "--tier", tier, "-o", "k.whyslow", "--",
+                                 threads, "convoy", "4", "400"],
+                                stdout=open("out", "w"), stderr=subprocess.PIPE, env=lab.environment)
+    wait_for(lambda: committed("k.whyslow"), "a commit")
+    programs = programs_of(recorder.pid)
+    print("programs", programs)
+    assert bool(programs) == (tier == "kernel")
+    assert programs <= bpf_programs()
+    assert recorder.poll() is None, "too early"
+    recorder.kill()
+    recorder.wait()
+    wait_for(lambda: not programs & bpf_programs(), "the end of its BPF programs")
+    # Four threads and main tell their lives at the end.
+    wait_for(lambda: open("out").read().count('"life"') == 5, "the target's end")
+    truth = wait_tools.Truth(open("out").read())
+    assert truth.sum("takes_the_lock", "calls") == 1600
+    answer = lab.waits("k.whyslow")
+    assert answer.with_function("takes_the_lock") or any(row["total_ms"] > 0 for row in answer.rows)
+
+
+def case_whyslow_killed():
+    wait_tools.need_kernel_tier()
+    killed("kernel")
+
+
+def case_whyslow_killed_user():
+    if os.geteuid() != 0:
+        skip("programs in the kernel are listed for root only")
+    killed("user", "--locks")
+
+
+def case_interrupted():
+    """Ctrl-C ends a recording of a running process, not the process."""
+    target = subprocess.Popen([calls, "epoll", "60000"], stdout=subprocess.DEVNULL)
+    try:
+        for tier in ("kernel", "user"):
+            recorder = subprocess.Popen([lab.whyslow, "record", "--offcpu", "--tier", tier, "-p", str(target.pid),
+                                         "-o", f"{tier}.whyslow"], stderr=subprocess.PIPE, text=True, env=lab.environment)
+            wait_for(lambda t=tier: committed(f"{t}.whyslow"), "a commit")
+            recorder.send_signal(signal.SIGINT)
+            _, stderr = recorder.communicate(timeout=wait_tools.PATIENCE_S)
+            print(stderr)
+            assert recorder.returncode == 0 and target.poll() is None
+            assert lab.waits(f"{tier}.whyslow").with_function("serves")
+    finally:
+        target.kill()
+        target.wait()
+
+
+def case_vanishing():
+    """The process that is attached to ends while it is recorded."""
+    for tier in ("kernel", "user"):
+        target = subprocess.Popen([calls, "sleep", "1500"], stdout=subprocess.PIPE, text=True)
+        lab.run(lab.whyslow, "record", "--offcpu", "--tier", tier, "-p", str(target.pid), "-o", f"{tier}.whyslow")
+        assert target.wait() == 0
+        assert lab.waits(f"{tier}.whyslow").with_function("sleeps_here")
+
+
+def case_disk_full():
+    """A recording that cannot grow is an error with words; the target does not notice."""
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000))
+
+    done = lab.run(lab.whyslow, "record", "--offcpu", "-o", "full.whyslow", "--", "sh", "-c",
+                   f"trap 'echo xfsz' XFSZ; {calls} forks 1000 >/dev/null; echo done; exit 3",
+                   preexec_fn=small, status=5)
+    assert done.stdout == "done\n" and "try: " in done.stderr, done
+
+
+def case_refused():
+    """Recordings without waits, and files that are none, are refused with what to do."""
+    lab.run(lab.whyslow, "record", "--cpu", "-o", "cpu.whyslow", "--", calls, "sleep", "10")
+    pathlib.Path("garbage").write_bytes(b"SQLite format 3\0" + b"x" * 100)
+    for command in ("waits", "locks"):
+        for path, words in (("cpu.whyslow", ["no waits", "--offcpu", "--locks"]), ("garbage", ["garbage"])):
+            done = subprocess.run([lab.whyslow, command, path], capture_output=True, text=True, check=False,
+                                  env=lab.environment, timeout=wait_tools.PATIENCE_S)
+            print(command, path, done.returncode, done.stdout, done.stderr)
+            assert done.returncode not in (0, -11, -6) and done.stdout == "", done
+            assert "try: " in done.stderr and any(word in done.stderr for word in words), done.stderr
+    for options in (["--tier", "ring0"], ["-p", "2147483646"]):
+        done = lab.run(lab.whyslow, "record", "--offcpu", *options, *([] if "-p" in options else ["--", "true"]), status=2)
+        assert "try: " in done.stderr
+    done = lab.run(*lab.nobody(), lab.whyslow, "record", "--offcpu", "--tier", "kernel", "-o", "n.whyslow", "--", "true",
+                   status=DENIED)
+    assert "CAP_BPF" in done.stderr and "try: " in done.stderr
+
+
+try:
+    globals()["case_" + sys.argv[1].replace("-", "_")]()
+    print("ok")
+finally:
+    lab.close()

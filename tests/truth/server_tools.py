@@ -1,0 +1,155 @@
+"""Real servers for tests and benchmarks: started in a folder of their own, on a socket there,
+stopped at the end, without anything of the machine's own configuration.
+
+Both run as an unprivileged user when we are root: PostgreSQL refuses to be root.
+"""
+
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+
+PATIENCE_S = 60
+
+
+def unprivileged(folder):
+    """Gives the folder to a user that servers may be, and says how to become it."""
+    if os.geteuid() != 0:
+        return []
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        user = pwd.getpwnam("nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+class Server:
+    """A running program; `with` ends it."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir()
+        self.folder.chmod(0o755)
+        self.who = unprivileged(self.folder)
+        # Not what the machine's libpq or HOME say.
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+        self.environment.update(HOME=str(self.folder), LC_ALL="C")
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def spawn(self, *command):
+        log = open(self.folder / "log", "w")
+        # A session of its own: a Ctrl-C at the test is not the server's.
+        self.process = subprocess.Popen([*self.who, *command], cwd=self.folder, env=self.environment, stdout=log,
+                                        stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def ask(self, *command, **more):
+        done = subprocess.run([*self.who, *command], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              check=False, timeout=PATIENCE_S, **more)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        return done.stdout
+
+    def background(self, *command, **more):
+        return subprocess.Popen([*self.who, *command], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                stderr=subprocess.STDOUT, text=True, **{"stdout": subprocess.PIPE, **more})
+
+    def wait_ready(self, ready):
+        end = time.monotonic() + PATIENCE_S
+        while not ready():
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < end, "the server does not answer"
+            time.sleep(0.05)
+
+
+class Redis(Server):
+    """redis-server on a Unix socket, without persistence."""
+
+    missing = "redis-server and redis-tools"
+
+    @staticmethod
+    def there():
+        return all(map(shutil.which, ("redis-server", "redis-cli", "redis-benchmark")))
+
+    def start(self):
+        self.socket = str(self.folder / "redis.sock")
+        self.spawn("redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no",
+                   "--daemonize", "no", "--dir", str(self.folder))
+        self.wait_ready(lambda: subprocess.run(["redis-cli", "-s", self.socket, "ping"], capture_output=True,
+                                               check=False).stdout == b"PONG\n")
+        self.pid = self.process.pid
+
+    def info(self):
+        """Every figure of INFO all; of commandstats the sum of usec, too."""
+        figures = {"commands_usec": 0}
+        for line in self.ask("redis-cli", "-s", self.socket, "info", "all").splitlines():
+            key, _, value = line.partition(":")
+            if key.startswith("cmdstat_"):
+                figures["commands_usec"] += int(dict(p.split("=") for p in value.strip().split(","))["usec"])
+            else:
+                figures[key] = value.strip()
+        return figures
+
+    def benchmark(self, requests, **more):
+        return self.background("redis-benchmark", "-s", self.socket, "-t", "set", "-c", "8", "-n", str(requests), "--csv",
+                               **more)
+
+
+class PostgreSQL(Server):
+    """A cluster of its own on a Unix socket, with durability as it comes."""
+
+    missing = "postgresql and postgresql-contrib"
+
+    @staticmethod
+    def programs():
+        """The folder of the newest version; Debian does not put it into PATH."""
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/pgbench"), key=lambda p: float(p.split("/")[4]))
+        return pathlib.Path(found[-1]).parent if found else None
+
+    @staticmethod
+    def there():
+        return PostgreSQL.programs() is not None
+
+    def start(self):
+        self.bin = self.programs()
+        data = self.folder / "data"
+        self.ask(self.bin / "initdb", "-D", data, "-U", "bench", "-A", "trust", "--no-sync", "--locale=C")
+        self.spawn(self.bin / "postgres", "-D", data, "-c", "listen_addresses=", "-c",
+                   f"unix_socket_directories={self.folder}", "-c", "autovacuum=off", "-c", "jit=off")
+        self.at = ["-h", str(self.folder), "-U", "bench"]
+        self.wait_ready(lambda: subprocess.run([self.bin / "pg_isready", "-q", *self.at], check=False).returncode == 0)
+        self.ask(self.bin / "pgbench", *self.at, "-i", "-q", "-s", "1", "postgres")
+        self.pid = self.process.pid
+
+    def sql(self, text):
+        return self.ask(self.bin / "psql", *self.at, "-XAtq", "postgres", "-c", text)
+
+    def benchmark(self, seconds=None, transactions=None, clients=8):
+        amount = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
+        # One branch: everybody waits for its row.
+        return self.background(self.bin / "pgbench", *self.at, "-n", "-c", str(clients), "-j", "2", *amount, "postgres")
+
+    def watch(self, query, every_s):
+        """One session that asks again and again; ends with its process."""
+        process = subprocess.Popen([*self.who, self.bin / "psql", *self.at, "-XAtq", "postgres"], cwd=self.folder,
+                                   env=self.environment, stdin=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   stdout=open(self.folder / "watched", "w"), text=True)
+        process.stdin.write(f"{query} \\watch {every_s}\n")
+        process.stdin.flush()
+        return process

@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+"""Waits of real servers under load beside the servers' own statistics.
+
+    wait_servers.py redis|postgresql WHYSLOW
+
+Shares of a busy stretch are compared, so that neither the speed of the machine nor the moments
+of beginning and end matter. The kernel tier, since other users' processes are looked at.
+"""
+
+import collections
+import json
+import sys
+import time
+
+import server_tools
+import wait_tools
+from wait_tools import CLASSES, Answer, between, check_complete, skip
+
+SECONDS = 4
+lab = wait_tools.Lab(sys.argv[2], [], "whyslow-servers-")
+
+
+def record(pid):
+    lab.run(lab.whyslow, "record", "--offcpu", "--locks", "-p", str(pid), "-d", str(SECONDS), "-o", "s.whyslow")
+    answer = lab.waits("s.whyslow")
+    assert answer.json["honesty"]["tier"] == "kernel"
+    return answer
+
+
+def life(thread):
+    return sum(thread["classes_ms"][name] or 0 for name in CLASSES)
+
+
+def case_redis():
+    if not server_tools.Redis.there():
+        skip(f"not installed: {server_tools.Redis.missing}")
+    with server_tools.Redis(lab.folder / "redis") as redis:
+        load = redis.benchmark(100_000_000, stdout=server_tools.subprocess.DEVNULL)
+        try:
+            time.sleep(0.5)
+            before, began = redis.info(), time.monotonic()
+            answer = record(redis.pid)
+            after, took = redis.info(), (time.monotonic() - began) * 1e3
+        finally:
+            load.kill()
+            load.wait()
+    check_complete(answer)
+    main = answer.threads[redis.pid]["classes_ms"]
+    whole = life(answer.threads[redis.pid])
+    between("its stretch in ms", whole, SECONDS * 1e3 * 0.95, SECONDS * 1e3 * 1.5)
+    cpu = sum(float(after[f"used_cpu_{k}_main_thread"]) - float(before[f"used_cpu_{k}_main_thread"])
+              for k in ("user", "sys")) * 1e3 / took
+    between("share running, by its used_cpu", main["running"] / whole, cpu - 0.1, cpu + 0.1)
+    commands = (after["commands_usec"] - before["commands_usec"]) / 1e3 / took
+    assert main["running"] / whole >= commands - 0.1, commands
+    # It does nothing but compute and wait for requests; the rest is waiting for a CPU.
+    between("idle, running or ready", (main["idle"] + main["running"] + main["runq"]) / whole, 0.9, 1.001)
+    between("idle", main["idle"] / whole, 1 - cpu - main["runq"] / whole - 0.1, 1 - cpu + 0.1)
+    # Its background threads wait for work.
+    for tid, thread in answer.threads.items():
+        if tid != redis.pid:
+            between(f"idle of {thread.get('name')}", thread["classes_ms"]["idle"] / life(thread), 0.9, 1.001)
+
+
+# What PostgreSQL calls it, and what we do. Timeout is pg_usleep() with contended spinlocks.
+KINDS = {"Lock": "lock", "LWLock": "lock", "BufferPin": "lock", "IPC": "lock", "IO": "disk", "Client": "idle",
+         "Timeout": "timer", "Activity": "idle", "Extension": "idle", "": "running"}
+
+
+def case_postgresql():
+    if not server_tools.PostgreSQL.there():
+        skip(f"not installed: {server_tools.PostgreSQL.missing}")
+    with server_tools.PostgreSQL(lab.folder / "pg") as server:
+        # Backends that the server starts from now on are its children, and so recorded.
+        recorder = wait_tools.subprocess.Popen(
+            [lab.whyslow, "record", "--offcpu", "--locks", "-p", str(server.pid), "-d", str(SECONDS + 4), "-o", "s.whyslow"],
+            env=lab.environment, stderr=wait_tools.subprocess.PIPE, text=True)
+        time.sleep(1)
+        watch = server.watch("SELECT pid, coalesce(wait_event_type, ''), wait_event FROM pg_stat_activity "
+                             "WHERE application_name = 'pgbench' AND state IS NOT NULL", 0.015)
+        try:
+            load = server.benchmark(seconds=SECONDS)
+            said, _ = load.communicate(timeout=wait_tools.PATIENCE_S)
+            print(said)
+            assert load.returncode == 0
+        finally:
+            watch.kill()
+            watch.wait()
+        _, stderr = recorder.communicate(timeout=wait_tools.PATIENCE_S)
+        print(stderr)
+        assert recorder.returncode == 0
+        rows = [line.split("|") for line in (server.folder / "watched").read_text().splitlines() if "|" in line]
+    done = lab.run(lab.whyslow, "waits", "--json", "--idle", "--limit", "0", "s.whyslow")
+    answer = Answer(json.loads(done.stdout))
+    answer.show()
+    assert answer.json["honesty"]["tier"] == "kernel"
+    check_complete(answer)
+    print(collections.Counter(f"{kind}:{event}" for _, kind, event in rows).most_common(12))
+    assert len(rows) > 500, len(rows)
+    backends = {int(pid) for pid, _, _ in rows}
+    theirs = collections.Counter(KINDS[kind] for _, kind, _ in rows)
+    ours = collections.Counter()
+    for pid in backends & set(answer.threads):  # pgbench's first connection may be gone before
+        ours.update({k: v or 0 for k, v in answer.threads[pid]["classes_ms"].items()})
+    whole = sum(ours[name] for name in CLASSES)
+    ready = ours["runq"] / whole
+    print("theirs", {k: round(v / len(rows), 3) for k, v in theirs.items()})
+    print("ours", {k: round(v / whole, 3) for k, v in ours.items()})
+    assert len(backends & set(answer.threads)) >= 8
+    # A backend that was woken and has no CPU yet still shows what it waited for.
+    for kind in ("lock", "disk", "idle", "timer", "running"):
+        share = theirs[kind] / len(rows)
+        between(f"share of {kind}", ours[kind] / whole, share - ready - 0.1, share + 0.1)
+
+
+try:
+    wait_tools.need_kernel_tier()
+    globals()["case_" + sys.argv[1]]()
+    print("ok")
+finally:
+    lab.close()

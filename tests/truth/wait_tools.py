@@ -1,0 +1,225 @@
+"""What the tests of waits and locks share: a folder to work in, recordings made in every tier,
+and the programs' own measurements beside whyslow's answers.
+
+The workloads (tests/workloads/waits_*.c) time each wait where it happens and tell it as lines of
+JSON. Whyslow tells blocked from ready; a program sees the sum. So whyslow's figure may not be
+larger than the program's, and with what it saw on the run queue not smaller.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PATIENCE_S = 120
+# Between the program's look at the clock and the switch lie a system call and the scheduler.
+EACH_SWITCH_MS = 0.02
+CLASSES = ("running", "runq", "lock", "disk", "net", "pagefault", "child", "timer", "idle")
+ROOTS = {"main", "_start", "__libc_start_main", "start_thread", "clone", "__clone", "clone3", "__clone3",
+         "thread_start", "__libc_start_call_main", "__libc_start_main_impl", "__libc_start_main_alias_2",
+         "runtime.goexit", "runtime.goexit.abi0", "runtime.mstart", "runtime.mstart.abi0", "runtime.rt0_go",
+         "runtime.rt0_go.abi0", "runtime.mstart0", "runtime.mstart1", "_rt0_amd64_linux"}
+
+
+def skip(reason):
+    print("SKIP:", reason)
+    sys.exit(77)
+
+
+def need_kernel_tier():
+    if os.geteuid() != 0:
+        skip("the kernel tier needs root")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        skip("this kernel has no BTF")
+
+
+def between(what, value, low, high):
+    print(f"{what}: {value:.3f} in {low:.3f} to {high:.3f}")
+    assert low <= value <= high, what
+
+
+def functions(stack):
+    """Names of a stack in JSON, the innermost first."""
+    return [frame if isinstance(frame, str) else frame.get("function") or frame.get("name") or ""
+            for frame in stack or []]
+
+
+class Truth:
+    """What the program measured about itself."""
+
+    def __init__(self, text):
+        self.waits, self.lives, self.numbers = {}, {}, {}
+        for line in text.splitlines():
+            row = json.loads(line)
+            if "function" in row:
+                self.waits.setdefault(row["function"], []).append(row)
+            elif "life" in row:
+                self.lives[row["life"]] = row
+            else:
+                self.numbers[row["name"]] = row["value"]
+
+    def sum(self, function, field="off_ms"):
+        return sum(row[field] for row in self.waits[function])
+
+    def tids(self, function):
+        return {row["tid"] for row in self.waits[function]}
+
+
+class Answer:
+    """What whyslow says about a recording."""
+
+    def __init__(self, waits):
+        self.json = waits
+        self.rows = waits["waits"] + waits.get("idle_waits", [])
+        self.threads = {}
+        for thread in waits["threads"]:  # before and after an exec it is one thread
+            first = self.threads.setdefault(thread["tid"], {**thread, "classes_ms": dict.fromkeys(CLASSES, 0),
+                                                            "life_ms": 0, "unaccounted_ms": 0})
+            for kind in CLASSES:
+                first["classes_ms"][kind] += thread["classes_ms"][kind] or 0
+            for part in ("life_ms", "unaccounted_ms"):
+                first[part] += thread[part] or 0
+
+    def with_function(self, function):
+        return [row for row in self.rows if function in functions(row["stack"])]
+
+    def total(self, function):
+        return sum(row["total_ms"] for row in self.with_function(function))
+
+    def runq(self, tids=None):
+        if tids and tids <= set(self.threads):
+            return sum(self.threads[tid]["classes_ms"]["runq"] or 0 for tid in tids)
+        return self.json["classes_ms"]["runq"] or 0
+
+    def show(self):
+        print({k: v for k, v in self.json.items() if k in ("classes_ms", "honesty")})
+        for row in self.rows[:20]:
+            print(f"  {row['class']:10} {row['total_ms']:10.3f} ms {row['count']:6}  {row['cause']}  ",
+                  " < ".join(functions(row["stack"])[:12]))
+
+
+class Lab:
+    """A folder of its own, whyslow in it, and what runs there."""
+
+    def __init__(self, whyslow, programs, prefix):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
+        self.folder.chmod(0o777)
+        # Copied, so that nobody can read them, too; the names are what recordings show.
+        self.whyslow = self.copy(whyslow)
+        for program in programs:
+            setattr(self, pathlib.Path(program).name.replace("-", "_"), self.copy(program))
+        self.environment = {**os.environ, "HOME": str(self.folder), "NO_COLOR": "1"}
+        os.chdir(self.folder)
+        self.count = 0
+
+    def copy(self, file):
+        shutil.copy(file, self.folder)
+        return str(self.folder / pathlib.Path(file).name)
+
+    def close(self):
+        os.chdir("/")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, *args, status=0, **more):
+        args = [str(arg) for arg in args]
+        done = subprocess.run(args, env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False, **more)
+        print("$", " ".join(args), "->", done.returncode, "\n", done.stderr, sep="")
+        assert done.returncode == status, f"status {done.returncode}, not {status}: {done.stdout[-2000:]}"
+        return done
+
+    def nobody(self):
+        # A nobody of its own: locked memory is counted by user, and tests run side by side.
+        number = 61000 + os.getpid() % 4000
+        return ["setpriv", f"--reuid={number}", "--regid=65534", "--clear-groups"]
+
+    def record(self, *command, tier="kernel", locks=False, before=(), status=0, options=()):
+        """Returns the path of a recording and what the program measured."""
+        self.count += 1
+        path = str(self.folder / f"{self.count}.whyslow")
+        who = self.nobody() if tier == "nobody" else []
+        named = "user" if tier == "nobody" else tier
+        done = self.run(*who, *before, self.whyslow, "record", "--offcpu", *(["--locks"] if locks else []),
+                        "--tier", named, *options, "-o", path, "--", *command, status=status)
+        print(done.stdout, end="")
+        return path, Truth(done.stdout), done.stderr
+
+    def waits(self, path):
+        done = self.run(self.whyslow, "waits", "--json", "--idle", "--limit", "0", path)
+        answer = Answer(json.loads(done.stdout))
+        answer.show()
+        return answer
+
+    def locks(self, path):
+        done = self.run(self.whyslow, "locks", "--json", "--limit", "0", path)
+        answer = json.loads(done.stdout)
+        for row in answer["locks"][:20]:
+            print("  ", {k: v for k, v in row.items() if k not in ("holders", "waiters")})
+        return answer
+
+
+def lost(answer):
+    honesty = answer.json["honesty"]
+    return sum(value for key, value in honesty.items() if "lost" in key and isinstance(value, (int, float)))
+
+
+def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
+    """Time within 5%, and of the right class; every switch is one wait."""
+    off, switches = truth.sum(function), truth.sum(function, "switches")
+    rows = answer.with_function(function)
+    slack = EACH_SWITCH_MS * switches + 0.1
+    if tier != "kernel":
+        slack += 25  # two looks of the reader at 97 Hz, before which a stack is not known
+    got = sum(row["total_ms"] for row in rows)
+    print(f"{function}: {got:.3f} ms, measured {off:.3f} ms in {switches} waits, "
+          f"run queue {answer.runq(truth.tids(function)):.3f} ms")
+    assert got <= off * 1.05 + slack, "more than there was"
+    assert got + answer.runq(truth.tids(function)) >= off * 0.95 - slack, "less than there was"
+    of_class = sum(row["total_ms"] for row in rows if row["class"] in kinds)
+    assert of_class >= 0.95 * got, (function, kinds, {row["class"] for row in rows})
+    if tier == "kernel" and exact_count and not lost(answer):
+        counted = sum(row["count"] for row in rows)
+        assert counted == switches, f"{function}: {counted} waits, {switches} switches"
+
+
+def check_complete(answer, share=0.99, roots=frozenset(ROOTS), within=4):
+    """Stacks reach main or the thread's root."""
+    whole = all_of_them = 0
+    for row in answer.rows:
+        names = [name.split("@")[0] for name in functions(row["stack"])]
+        all_of_them += row["count"]
+        ours = [n for n in names if n.startswith(("bpf_prog_", "bpf_trace_run", "__traceiter_"))]
+        assert not ours, f"our own programs are on the target's stack: {ours}"
+        # Where libc has no symbols for it, a thread's first function has no name.
+        if roots & set(names[-within:]) or (names and names[-1].startswith("libc.so.6+")):
+            whole += row["count"]
+        else:
+            print("incomplete:", row["count"], row["cause"], names)
+    assert all_of_them > 0
+    between("complete stacks", whole / all_of_them, share, 1)
+
+
+def check_lives(answer, truth, within=0.02):
+    """What a thread did makes up its life, and its life is as long as it saw it."""
+    for tid, life in truth.lives.items():
+        thread = answer.threads.get(tid)
+        assert thread, f"thread {tid} is missing"
+        parts = sum(thread["classes_ms"][name] or 0 for name in CLASSES)
+        between(f"thread {tid}, part of its life that nobody knows of", thread["unaccounted_ms"] / max(thread["life_ms"], 1),
+                0, within)
+        # It was begun before it could look at a clock, and ended after: by others' time, too.
+        low = life["life_ms"] * (1 - within) - 1
+        high = life["life_ms"] * (1 + within) + 30 + thread["classes_ms"]["runq"]
+        between(f"thread {tid}, sum of its classes in ms", parts, low, high)
+        between(f"thread {tid}, running ms", thread["classes_ms"]["running"],
+                life["cpu_ms"] * 0.95 - 2, life["cpu_ms"] * 1.05 + 10)
+
+
+def check_schema(schema_file, value):
+    import jsonschema
+    schema = json.loads(pathlib.Path(schema_file).read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.validate(value, schema)
