@@ -99,6 +99,21 @@ def convoy_of_eight_threads():
     nothing_lost(counters)
 
 
+def short_waits_add_up():
+    rows, counters, said, _ = run(known, "short")
+    waits = [row for row in rows if row.kind == "wait" and row.stack[:1] != ("pthread_join",) and
+             row.stack[:1] != ("pthread_barrier_wait",)]
+    truth = numbers(said)
+    near(sum(row.total for row in waits), truth["waited"], "waited")
+    # A lock that is free needs no wait, but each 64th of those has its hold timed, too.
+    holds = [row for row in rows if row.kind == "hold"]
+    timed = sum(row.count for row in holds if not row.flags & SAMPLED)
+    assert timed == sum(row.count for row in waits) <= 2000, (timed, waits)
+    count, total = sum(row.count for row in holds), sum(row.total for row in holds)
+    assert 50000 <= total / count <= truth["held"] / 2000 * 2, (total, count, truth)
+    nothing_lost(counters)
+
+
 def owner_ends_the_wait():
     rows, _, said, _ = run(known, "owner")
     truth = numbers(said)
@@ -275,6 +290,7 @@ def nobody_needs_no_privileges():
 CASES = {
     "semantics": promises_of_pthread_calls_are_kept,
     "convoy": convoy_of_eight_threads,
+    "short": short_waits_add_up,
     "owner": owner_ends_the_wait,
     "rings": whoever_rings_ends_the_wait,
     "paths": ways_of_equal_depth_are_told_apart,

@@ -43,12 +43,15 @@ static pthread_mutex_t *lock = &queue_mutex;
 static atomic_ullong waited_ns, held_ns;
 static pthread_barrier_t together;
 
+static long hold_us = 2000;
+static int rounds = CONVOY_ROUNDS;
+
 static void APART work_under_lock(void)
 {
     uint64_t start = now_ns();
     pthread_mutex_lock(lock);
     uint64_t got = now_ns();
-    sleep_ms(2);
+    usleep((useconds_t)hold_us);
     uint64_t end = now_ns();
     pthread_mutex_unlock(lock);
     waited_ns += got - start;
@@ -58,7 +61,7 @@ static void APART work_under_lock(void)
 static void *convoy_thread(void *arg)
 {
     pthread_barrier_wait(&together);
-    for (int i = 0; i < CONVOY_ROUNDS; i++)
+    for (int i = 0; i < rounds; i++)
         work_under_lock();
     return arg;
 }
@@ -77,6 +80,16 @@ static void convoy(void)
 {
     pthread_barrier_init(&together, NULL, CONVOY_THREADS);
     threads_run(convoy_thread, CONVOY_THREADS);
+    printf("waited %llu held %llu\n", waited_ns, held_ns);
+}
+
+/* Two threads in turn: waits that are too short to be told one by one. */
+static void short_holds(void)
+{
+    hold_us = 50;
+    rounds = 1000;
+    pthread_barrier_init(&together, NULL, 2);
+    threads_run(convoy_thread, 2);
     printf("waited %llu held %llu\n", waited_ns, held_ns);
 }
 
@@ -100,7 +113,8 @@ static long APART blocks(long path)
 PATH(0)
 PATH(1)
 PATH(2)
-PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14)
+PATH(3)
+PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14)
     PATH(15)
 
         static atomic_int round_number,
@@ -291,6 +305,8 @@ int main(int argc, char **argv)
         hot_rounds = atol(argv[2]);
     if (strcmp(what, "convoy") == 0)
         convoy();
+    else if (strcmp(what, "short") == 0)
+        short_holds();
     else if (strcmp(what, "paths") == 0)
         paths();
     else if (strcmp(what, "owner") == 0)
