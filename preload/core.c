@@ -379,11 +379,23 @@ static bool rows_wait(struct core_self *self, struct preload_thread *place,
     return true;
 }
 
-static void wait_put(struct core_self *self, struct preload_thread *place,
-                     const struct preload_wait *wait)
+/* Waits that are worth telling one by one are few. Long holds may be many: they must leave room. */
+static bool is_single(const struct preload_thread *place, const struct preload_wait *wait)
 {
-    bool single = wait->record.kind == PRELOAD_WAIT &&
-                  wait->end_ns - wait->start_ns >= PRELOAD_LONG_NS;
+    uint64_t ns = wait->end_ns - wait->start_ns;
+    if (wait->record.kind == PRELOAD_WAIT)
+        return ns >= PRELOAD_LONG_NS;
+    return ns >= PRELOAD_HOLD_LONG_NS &&
+           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < PRELOAD_RING_BYTES / 2;
+}
+
+static void wait_put(struct core_self *self, struct preload_thread *place,
+                     struct preload_wait *wait)
+{
+    bool single = is_single(place, wait);
+    if (!single && wait->record.kind == PRELOAD_HOLD &&
+        wait->end_ns - wait->start_ns >= PRELOAD_HOLD_LONG_NS)
+        wait->record.flags |= PRELOAD_SUMMED;
     if (single || !rows_wait(self, place, wait))
         ring_wait(place, wait);
     place_mark(place);

@@ -326,8 +326,8 @@ static void rows_describe(struct builder *builder)
  * the waits with a known owner. */
 static double off_cpu_pct(const struct lock_row *row)
 {
-    if (row->holds.total_ns > 0)
-        return 100.0 * (double)row->holds.owner_off_ns / (double)row->holds.total_ns;
+    if (row->holds.owned_ns > 0)
+        return 100.0 * (double)row->holds.owner_off_ns / (double)row->holds.owned_ns;
     if (row->waits.owned_ns > 0)
         return 100.0 * (double)row->waits.owner_off_ns / (double)row->waits.owned_ns;
     return NAN;

@@ -203,6 +203,13 @@ static int locks_until(void *context, uint64_t time_ns)
     return failed;
 }
 
+static int on_switch(void *context, uint64_t time_ns, int pid, int tid, bool out, bool preempted)
+{
+    struct collector *c = context;
+    (void)pid, (void)preempted; /* a holder that waits for a CPU holds the lock, too */
+    return lock_offs_switch(&c->offs, time_ns, tid, out);
+}
+
 /* A wait mostly ends after the owner of the lock has gone on, and perhaps has ended. */
 static int on_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
 {
@@ -354,6 +361,7 @@ static void locks_close(struct collector *c)
     }
     free(c->places);
     lock_names_close(c->names);
+    lock_offs_deinit(&c->offs);
     map_u64_deinit(&c->homes);
     map_u64_deinit(&c->threads);
     map_u64_deinit(&c->pids);
@@ -394,6 +402,7 @@ int locks_user_start(struct preload *preload, const struct collector_target *tar
     c->preload = preload;
     c->sink = sink;
     c->stacks = cpu_stacks(target->cpu);
+    c->switches = cpu_has_switches(target->cpu);
     c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     c->places = calloc(PRELOAD_THREADS_MAX, sizeof(*c->places));
     if (c->timer_fd < 0 || !c->places || lock_names_open(&c->names) < 0) {
@@ -402,7 +411,8 @@ int locks_user_start(struct preload *preload, const struct collector_target *tar
         locks_close(c);
         return r;
     }
-    struct cpu_follower follower = {.context = c, .until = locks_until, .on_task = on_task};
+    struct cpu_follower follower = {
+        .context = c, .until = locks_until, .on_task = on_task, .on_switch = on_switch};
     cpu_follow(target->cpu, &follower);
     c->hurry = true;
     timer_set(c);

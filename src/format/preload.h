@@ -92,6 +92,9 @@ static inline uint64_t preload_known_tag(uint64_t pc, uint64_t sp)
 }
 
 #define PRELOAD_LONG_NS 1000000u /* from here on a wait is told by itself */
+/* The same of a hold, so that its holder's time off the CPU can be found. Below, there is none
+ * worth speaking of: to go and come back takes about as long. */
+#define PRELOAD_HOLD_LONG_NS 10000u
 
 enum preload_kind {
     PRELOAD_PAD = 0, /* nothing, up to the end of the ring */
@@ -117,6 +120,7 @@ enum preload_flag {
     PRELOAD_EXPIRED = 1 << 1,  /* and it was reached */
     PRELOAD_SAMPLED = 1 << 2,  /* one of PRELOAD_HOLD_EVERY */
     PRELOAD_PRIORITY = 1 << 3, /* a mutex that hands on priorities */
+    PRELOAD_SUMMED = 1 << 4,   /* a long hold that was added up for want of room */
 };
 
 struct preload_record {
