@@ -17,7 +17,7 @@ enum {
     OFFCPU_KNOWN_LONG_MAX = 1024,
     OFFCPU_KNOWN_SLOTS = 64,
     OFFCPU_KNOWN_SLOTS_LONG = 256,
-    OFFCPU_KNOWN_ALIKE = 8, /* stacks of the same pc and sp */
+    OFFCPU_KNOWN_ALIKE = 32, /* stacks of the same pc and sp */
     OFFCPU_HEAD_BYTES_MAX =
         4096, /* of a stack, read at once to compare; what is above one by one */
     OFFCPU_PAGE_BYTES = 4096,
