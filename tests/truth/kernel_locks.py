@@ -5,8 +5,10 @@ it must have waited for one (tests/workloads/kernel_locks.c).
     kernel_locks.py file|pipe|mapping WHYSLOW WORKLOAD
 """
 
+import atexit
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import tempfile
 what, whyslow, workload = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 folder = tempfile.mkdtemp(prefix="whyslow-kernel-locks-")
 os.chdir(folder)
+atexit.register(shutil.rmtree, folder, ignore_errors=True)
 PATIENCE_S = 120
 
 if os.geteuid() != 0:

@@ -6,8 +6,10 @@
 The workload waits 150 ms for each of a dozen things, and says what they are.
 """
 
+import atexit
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import tempfile
 tier, whyslow, workload = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 folder = tempfile.mkdtemp(prefix="whyslow-objects-")
 os.chdir(folder)
+atexit.register(shutil.rmtree, folder, ignore_errors=True)
 PATIENCE_S = 120
 
 done = subprocess.run([whyslow, "record", "--tier", tier, "--cpu", "--offcpu", "-o", "r", "--", "/usr/bin/python3",
