@@ -49,6 +49,17 @@ struct offcpu_process {
     uint64_t generation; /* of its mappings, as of the last look */
 };
 
+/* A kernel stack that the program is told how to recognise. */
+struct offcpu_kernel_learnt {
+    struct offcpu_kernel_place place;
+    int32_t id;
+    uint32_t samples;
+    uint32_t below_top;
+    uint64_t top_value;
+    uint64_t slots[OFFCPU_KERNEL_WORDS / 64]; /* bit n: word n is a return address, it seems */
+    uint64_t words[OFFCPU_KERNEL_WORDS];
+};
+
 struct offcpu_fds {
     int control, threads, deep, tallies[2], kernel_stacks, kernel_known, counts, known, known_long;
 };
@@ -69,6 +80,7 @@ struct collector {
     struct offcpu_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
+    bool asked_na;      /* this kernel does not tell what is sent and received */
 
     uint64_t round;
     uint64_t round_ns; /* when it began */
@@ -83,7 +95,8 @@ struct collector {
     VEC(struct offcpu_seen) seen;
     VEC(struct offcpu_process) processes;
     struct map_u64 tops;          /* stack << 32 | kernel stack to stack with both */
-    struct map_u64 kernel_places; /* depth, call and which to the kernel stack learnt there + 1 */
+    struct map_u64 kernel_places; /* call, kind and which to index + 1 */
+    VEC(struct offcpu_kernel_learnt) kernel_learnt;
 
     struct offcpu_key *batch_keys;
     struct offcpu_tally *batch_tallies;
@@ -92,7 +105,7 @@ struct collector {
 
     uint32_t series_offcpu, series_running;
     uint64_t events, walked, complete, truncated, stale, refs_lost, malformed, refused, stray;
-    uint64_t open_waits, kernel_learnt, filled;
+    uint64_t open_waits, filled;
     uint64_t own_ns; /* CPU time of ours, spent here */
     struct why why;  /* of a failure while following */
 };
@@ -115,10 +128,16 @@ void offcpu_code_check(struct collector *c, uint64_t since_ns);
 MUST_USE int offcpu_kernel_part(struct collector *c, uint32_t stack, int32_t kernel_stack,
                                 uint32_t *ret);
 /* Tells the program how to recognise a kernel stack. */
-MUST_USE int offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel);
-/* Of a walked stack: the words that are return addresses. False: not all of them were found. */
-bool offcpu_kernel_slots(const struct offcpu_kernel *kernel, const uint64_t *frames, size_t count,
-                         struct offcpu_kernel_known *ret);
+void offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel);
+/* Of a walked stack: which words can be return addresses. Words that look like one but are left
+ * over from earlier calls are not the same in the next sample: they drop out. The true ones never
+ * do. False: the sample is of no use. */
+bool offcpu_kernel_narrow(struct offcpu_kernel_learnt *learnt, const struct offcpu_kernel *kernel,
+                          const uint64_t *frames, size_t count);
+/* What the program compares. The innermost frames are its own and lie below what was read. False:
+ * not all return addresses are there, or too many words could be one. */
+bool offcpu_kernel_slots(const struct offcpu_kernel_learnt *learnt, const uint64_t *frames,
+                         size_t count, struct offcpu_kernel_known *ret);
 
 /* offcpu_kernel_attach.c */
 MUST_USE int offcpu_attach_fill(struct collector *c, int pid);

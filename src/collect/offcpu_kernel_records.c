@@ -207,8 +207,9 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
         return exit_take(c, head);
     case OFFCPU_KERNEL:
         if (bytes == sizeof(struct offcpu_kernel))
-            return offcpu_kernel_learn(c, (const void *)head);
-        c->malformed++;
+            offcpu_kernel_learn(c, (const void *)head);
+        else
+            c->malformed++;
         return 0;
     default:
         c->malformed++;

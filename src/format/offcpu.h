@@ -30,6 +30,8 @@ enum {
     OFFCPU_COPY_PAGES_DEEP = 16,
     OFFCPU_COPIES_A_ROUND = 192, /* of one thread: a program that never stops surprising us */
     OFFCPU_CALLS_MAX = 512,
+    OFFCPU_ASKED_MAX = 8192, /* sockets, and processes */
+    OFFCPU_COST_EVERY = 64,  /* so many runs of the program: one is timed */
     OFFCPU_REGISTERS = 32,
 };
 
@@ -282,5 +284,6 @@ enum offcpu_count {
     OFFCPU_KERNEL_FULL,       /* kernel stacks that could not be kept */
     OFFCPU_WAKERS,            /* wake-ups noted */
     OFFCPU_KERNEL_RECOGNISED, /* kernel stacks */
+    OFFCPU_COST_NS,           /* of the programs, from those runs that were timed */
     OFFCPU_COUNTS,
 };

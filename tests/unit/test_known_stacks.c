@@ -217,33 +217,48 @@ static void return_addresses_of_a_kernel_stack_are_found(void **state)
 {
     (void)state;
     static struct offcpu_kernel kernel;
+    static struct offcpu_kernel_learnt learnt;
     memset(&kernel, 0, sizeof(kernel));
+    memset(&learnt, 0, sizeof(learnt));
+    learnt.id = 9;
     /* The first two are the program's own and lie elsewhere; the last is the way in. */
     const uint64_t frames[] = {0xa1, 0xa2, 0xb1, 0xb2, 0xb3, 0xc1};
-    kernel.id = 9;
     kernel.depth = 8 * 100;
     kernel.words[4] = 0xb1;
     kernel.words[9] = 0xb2;
     kernel.words[11] = 0xb2; /* left over from an earlier call: it may be the real one */
     kernel.words[20] = 0xb3;
+    kernel.words[50] = 0xb3; /* in the room that the kernel leaves by chance */
     kernel.words[78] = 0xc1;
     struct offcpu_kernel_known known;
-    assert_true(offcpu_kernel_slots(&kernel, frames, 6, &known));
+    assert_true(offcpu_kernel_narrow(&learnt, &kernel, frames, 6));
+    assert_true(offcpu_kernel_slots(&learnt, frames, 6, &known));
     assert_int_equal(known.id, 9);
-    assert_int_equal(known.count, 4);
-    assert_int_equal(known.indexes[1], 9);
-    assert_int_equal(known.indexes[2], 11);
-    assert_int_equal(known.values[3], 0xb3);
-    assert_int_equal(known.head_bytes, 8 * 21);
+    assert_int_equal(known.count, 5); /* all that could be one */
     assert_int_equal(known.below_top, 8 * 22);
     assert_int_equal(known.top_value, 0xc1);
-    kernel.words[20] = 0; /* a return address that cannot be seen: not to be told by the others */
-    assert_false(offcpu_kernel_slots(&kernel, frames, 6, &known));
-    kernel.words[20] = 0xb3;
-    kernel.words[78] = 0;
-    assert_false(offcpu_kernel_slots(&kernel, frames, 6, &known));
+    /* The next sample: other room, other remains. */
+    kernel.depth = 8 * 110;
+    kernel.words[11] = kernel.words[50] = kernel.words[78] = 0;
+    kernel.words[60] = 0xb3;
+    kernel.words[88] = 0xc1;
+    assert_true(offcpu_kernel_narrow(&learnt, &kernel, frames, 6));
+    assert_true(offcpu_kernel_slots(&learnt, frames, 6, &known));
+    assert_int_equal(known.count, 3);
+    assert_int_equal(known.indexes[0], 4);
+    assert_int_equal(known.indexes[1], 9);
+    assert_int_equal(known.indexes[2], 20);
+    assert_int_equal(known.values[2], 0xb3);
+    assert_int_equal(known.head_bytes, 8 * 21);
+    assert_int_equal(known.below_top, 8 * 22);
+    /* A return address that is seen nowhere: not to be told by the others. */
+    kernel.words[20] = kernel.words[60] = 0;
+    assert_true(offcpu_kernel_narrow(&learnt, &kernel, frames, 6));
+    assert_false(offcpu_kernel_slots(&learnt, frames, 6, &known));
+    kernel.words[88] = 0;
+    assert_false(offcpu_kernel_narrow(&learnt, &kernel, frames, 6));
     kernel.depth = sizeof(kernel.words) + 8;
-    assert_false(offcpu_kernel_slots(&kernel, frames, 6, &known));
+    assert_false(offcpu_kernel_narrow(&learnt, &kernel, frames, 6));
 }
 
 static void buckets_are_those_of_the_model(void **state)
