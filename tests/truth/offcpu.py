@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
-FLAG_FAULT, FLAG_INTERRUPT, FLAG_LIMITED, FLAG_OPEN = 4, 8, 16, 128
+FLAG_FAULT, FLAG_INTERRUPT, FLAG_LIMITED, FLAG_ASKED, FLAG_OPEN = 4, 8, 16, 32, 128
 BLOCKED, RUNQ, HOLD = 0, 1, 2
 PIPE, FUTEX, PROCESS = 5, 10, 12
 
@@ -26,6 +26,7 @@ def dump(options, command):
             sys.exit(SKIPPED)
         assert done.returncode == 0, (done.returncode, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
+        kernel_fits(lines[1:])
         return lines[0], lines[1:], printed.read()
 
 
@@ -37,6 +38,22 @@ def lost_nothing(facts):
     lost = {k: v for k, v in facts.items() if k.startswith("waits.lost.") and v
             and k != "waits.lost.stacks_spared"}
     same("lost", lost, {})
+
+
+# What the kernel's part of a stack must show for a call (x86_64's numbers).
+KERNEL_PARTS = {0: ("read", "Read"), 1: ("write",), 230: ("nanosleep",), 202: ("futex",),
+                61: ("wait",), 232: ("ep_poll", "epoll")}
+
+
+def kernel_fits(rows):
+    """A kernel stack that was recognised is that of the call the thread sits in."""
+    if os.uname().machine != "x86_64":
+        return
+    for row in rows:
+        parts = KERNEL_PARTS.get(row["syscall"])
+        if row["kind"] == BLOCKED and parts and row["stack"][:1] == ["__schedule"]:
+            frames = " ".join(row["stack"][:row["stack"].index("do_syscall_64")])
+            assert any(p in frames for p in parts), (row["syscall"], row["stack"])
 
 
 def to_main(row):
@@ -208,6 +225,44 @@ def case_attach():
     finally:
         target.kill()
         target.wait()
+
+
+CLIENT = """
+import select, socket, sys
+peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+poll = select.epoll()
+poll.register(peer, select.EPOLLIN)
+peer.send(b"?")
+assert poll.poll(30)          # a request is under way
+assert peer.recv(10) == b"!"
+assert not poll.poll(0.2)     # nothing to do
+"""
+
+
+def case_asked():
+    """Waiting for an answer is not waiting for nothing, though both are epoll_wait()."""
+    import socket
+    import threading
+    import time
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        peer, _ = server.accept()
+        peer.recv(10)
+        time.sleep(0.2)
+        peer.send(b"!")
+        peer.recv(10)  # until it is closed
+
+    threading.Thread(target=serve, daemon=True).start()
+    facts, rows, _ = dump([], [sys.executable, "-c", CLIENT, str(server.getsockname()[1])])
+    lost_nothing(facts)
+    polls = [r for r in rows if r["kind"] == BLOCKED and r.get("object_kind") == 9]
+    asked = [r for r in polls if r["flags"] & FLAG_ASKED]
+    idle = [r for r in polls if not r["flags"] & FLAG_ASKED]
+    same("with a request under way", sum(r["count"] for r in asked), 1)
+    same("with nothing to do", sum(r["count"] for r in idle), 1)
+    assert all(r["total_ns"] >= 150e6 for r in polls), polls
+    assert all(r["flags"] & FLAG_LIMITED for r in polls), polls
 
 
 def case_killed():
