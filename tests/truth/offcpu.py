@@ -190,6 +190,17 @@ def case_mutex():
     off = sum(r["owner_off_ns"] for r in waits)
     assert owned >= 0.9 * total and off >= 0.8 * owned, (total, owned, off)
     assert all("hold_asleep" in r["waker_stack"] for r in waits if r["waker_stack"]), waits
+    # The other owner worked, 5 ms of CPU time each: however long that took, so long it was on one.
+    busy = [r for r in in_function(rows, "wait_for_work") if r["detail"] == 1]
+    assert all(r["object_name"] == "busy_lock" for r in busy), busy
+    on = sum(r["owned_ns"] - r["owner_off_ns"] for r in busy)
+    assert on >= 0.6 * count * 5e6, (on, busy)
+    # Another way into the kernel with the same call on the same kind of object.
+    heirs = [r for r in in_function(rows, "wait_for_heir") if r["detail"] == 4]
+    assert sum(r["count"] for r in heirs) >= count * 0.8, heirs
+    assert all("futex_lock_pi" in r["stack"] for r in heirs), heirs
+    assert all("futex_lock_pi" not in r["stack"] for r in waits + busy), (waits, busy)
+    assert all(r["owned_ns"] > 0 for r in heirs if r["total_ns"] > 1e6), heirs
 
 
 def case_locks_only():

@@ -6,7 +6,9 @@
  *     offcpu-paths pingpong COUNT   two processes and two pipes
  *     offcpu-paths exec COUNT       waits, then becomes itself again and waits elsewhere
  *     offcpu-paths plugin COUNT A B waits in code of two libraries that take turns at one address
- *     offcpu-paths mutex COUNT      two threads, one holds a lock asleep, the other waits for it
+ *     offcpu-paths mutex COUNT      two threads, one holds a lock asleep, the other waits for it;
+ *                                   then the same with a lock held at work; then with one that
+ *                                   inherits priorities
  *     offcpu-paths threads COUNT    as many threads, each waits once */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -203,10 +205,52 @@ KEPT static void wait_for_it(void)
     pthread_mutex_unlock(&lock);
 }
 
+static pthread_mutex_t busy_lock = PTHREAD_MUTEX_INITIALIZER, heir_lock;
+
+/* 5 ms of CPU time, however long that takes. */
+KEPT static void hold_at_work(void)
+{
+    struct timespec start, now;
+    pthread_mutex_lock(&busy_lock);
+    pthread_barrier_wait(&both);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000000000L + now.tv_nsec - start.tv_nsec < 5000000);
+    pthread_mutex_unlock(&busy_lock);
+}
+
+KEPT static void wait_for_work(void)
+{
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(&busy_lock);
+    pthread_mutex_unlock(&busy_lock);
+}
+
+KEPT static void hold_as_heir(void)
+{
+    pthread_mutex_lock(&heir_lock);
+    pthread_barrier_wait(&both);
+    nanosleep(&(struct timespec){0, 2000000}, NULL);
+    pthread_mutex_unlock(&heir_lock);
+}
+
+KEPT static void wait_for_heir(void)
+{
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(&heir_lock);
+    pthread_mutex_unlock(&heir_lock);
+}
+
+/* By turns, so that nothing is learnt of one kind alone. */
 static void *holder(void *count)
 {
     for (int i = 0; i < *(int *)count; i++) {
         hold_asleep();
+        pthread_barrier_wait(&both);
+        hold_at_work();
+        pthread_barrier_wait(&both);
+        hold_as_heir();
         pthread_barrier_wait(&both);
     }
     return NULL;
@@ -215,10 +259,18 @@ static void *holder(void *count)
 static int mutex(int count)
 {
     pthread_t thread;
+    pthread_mutexattr_t heir;
+    pthread_mutexattr_init(&heir);
+    pthread_mutexattr_setprotocol(&heir, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&heir_lock, &heir);
     pthread_barrier_init(&both, NULL, 2);
     pthread_create(&thread, NULL, holder, &count);
     for (int i = 0; i < count; i++) {
         wait_for_it();
+        pthread_barrier_wait(&both);
+        wait_for_work();
+        pthread_barrier_wait(&both);
+        wait_for_heir();
         pthread_barrier_wait(&both);
     }
     pthread_join(thread, NULL);
