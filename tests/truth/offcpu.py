@@ -238,6 +238,30 @@ def case_attach():
         target.wait()
 
 
+def case_timer():
+    """A timer that ends a wait interrupts whoever computes: that one has woken nobody."""
+    facts, rows, _ = dump([], [PATHS, "timer", "200"])
+    lost_nothing(facts)
+    sleeps = [r for r in rows if r["kind"] == BLOCKED and r["flags"] & FLAG_LIMITED]
+    assert sum(r["count"] for r in sleeps) >= 150, sleeps
+    assert all(r["waker"] is None and r["flags"] & FLAG_INTERRUPT for r in sleeps), sleeps
+
+
+def case_machine():
+    """All processes: one that began before, and is no child of ours, is seen when it runs."""
+    other = subprocess.Popen([PATHS, "timer", "1000"])
+    try:
+        facts, rows, _ = dump(["-a", "-d", "1"], ["-"])
+        found = [r for r in rows if r["thread"][0] == other.pid and r["kind"] == BLOCKED]
+        assert found, "the other process was not seen"
+        assert [r for r in found if "timer" in r["stack"] and to_main(r)], found
+        assert not [r for r in rows if r["thread"][2] == "offcpu_dump"], "we recorded ourselves"
+        assert facts["waits.lost.threads_full"] == 0, facts
+    finally:
+        other.kill()
+        other.wait()
+
+
 CLIENT = """
 import select, socket, sys
 peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))

@@ -9,6 +9,7 @@
  *     offcpu-paths mutex COUNT      two threads, one holds a lock asleep, the other waits for it;
  *                                   then the same with a lock held at work; then with one that
  *                                   inherits priorities
+ *     offcpu-paths timer COUNT      sleeps, while a thread on every CPU computes
  *     offcpu-paths threads COUNT    as many threads, each waits once */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -67,8 +68,9 @@ KEPT static void block(void)
         sink += room[0];                                                                           \
     }
 WAY(0)
-WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13)
-    WAY(14) WAY(15)
+WAY(1)
+WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13) WAY(14)
+    WAY(15)
 
         static void (*const ways[])(void) = {way_0,  way_1,  way_2,  way_3, way_4,  way_5,
                                              way_6,  way_7,  way_8,  way_9, way_10, way_11,
@@ -277,6 +279,32 @@ static int mutex(int count)
     return 0;
 }
 
+static volatile int burning = 1;
+
+static void *burner(void *unused)
+{
+    (void)unused;
+    while (burning)
+        sink++;
+    return NULL;
+}
+
+static int timer(int count)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t threads_of[64];
+    int started = 0;
+    for (; started < cpus && started < 64; started++)
+        if (pthread_create(&threads_of[started], NULL, burner, NULL) != 0)
+            return 2;
+    for (int i = 0; i < count; i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    burning = 0;
+    while (started-- > 0)
+        pthread_join(threads_of[started], NULL);
+    return 0;
+}
+
 static void *sleeper(void *unused)
 {
     (void)unused;
@@ -317,6 +345,8 @@ int main(int argc, char **argv)
         return plugin(count, argv);
     if (strcmp(what, "mutex") == 0)
         return mutex(count);
+    if (strcmp(what, "timer") == 0)
+        return timer(count);
     if (strcmp(what, "threads") == 0)
         return threads(count);
     return 2;
