@@ -442,6 +442,7 @@ static __noinline int hold_end(struct offcpu_thread *waker, const struct pt_regs
         return 0;
     struct wait hold = {.start_ns = waker->lock_ns, .end_ns = now_ns};
     hold.ns = now_ns - waker->lock_ns;
+    hold.owned_ns = hold.ns;
     hold.owner_off_ns = waker->off_total_ns - waker->lock_off_ns;
     key_of(&hold.key, waker, KIND_HOLD);
     hold.key.stack = stack;

@@ -278,12 +278,11 @@ static void rows_describe(struct builder *builder)
 }
 
 /* The part of the hold that its holder was off the CPU: by the holds if they tell, else by the
- * waits with a known owner. A hold that tells of no time off the CPU may come from a tier that
- * does not measure it. */
+ * waits with a known owner. */
 static double off_cpu_pct(const struct lock_row *row)
 {
-    if (row->holds.owner_off_ns > 0 && row->holds.total_ns > 0)
-        return 100.0 * (double)row->holds.owner_off_ns / (double)row->holds.total_ns;
+    if (row->holds.owned_ns > 0)
+        return 100.0 * (double)row->holds.owner_off_ns / (double)row->holds.owned_ns;
     if (row->waits.owned_ns > 0)
         return 100.0 * (double)row->waits.owner_off_ns / (double)row->waits.owned_ns;
     return NAN;

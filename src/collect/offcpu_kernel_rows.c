@@ -299,6 +299,8 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
         previous = &key;
         if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0)
             continue;
+        if (thread.flags & OFFCPU_THREAD_EXITED)
+            continue; /* it has told all, and is there for those who wait for its end */
         int r = offcpu_seen_get(c, thread.tid, thread.tgid, thread.exec, now_ns, &seen);
         uint64_t running_ns = thread.running_ns;
         if (thread.on_ns > 0 && thread.on_ns < now_ns)

@@ -176,6 +176,9 @@ static void holds_say_how_long_and_where_it_was_held(void **state)
     assert_float_equal(row->off_cpu_hold_pct, 25, 1e-9);
     /* With holds these count, and not what the waits tell of the owner. */
     uint32_t hold = row_put(&world, WAIT_HOLD, 1, main_, mutex, 5, 4);
+    build(&world);
+    assert_float_equal(world.table.rows[0].off_cpu_hold_pct, 25, 1e-9); /* not known of the hold */
+    world.made->rows[hold].tally.owned_ns = made_ns(20);
     world.made->rows[hold].tally.owner_off_ns = made_ns(15);
     build(&world);
     row = &world.table.rows[0];
