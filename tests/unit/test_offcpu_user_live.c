@@ -142,11 +142,12 @@ static void a_wait_for_a_mutex_knows_the_lock_and_its_owner(void **state)
     struct sink_memory memory = SINK_MEMORY_INIT;
     char printed[512];
     record(&memory, true, "lock", printed, sizeof(printed));
-    const struct wait_row *found = NULL;
-    for (size_t i = 0; i < memory.book.waits.len; i++)
-        if (memory.book.waits.data[i].info.detail == WAIT_FUTEX_VALUE_2)
-            found = &memory.book.waits.data[i];
-    assert_non_null(found);
+    const struct wait_row *found = row_of(&memory, SYS_futex);
+    if (!found || found->info.object == 0) {
+        fail_msg("no wait for a lock was seen");
+        return;
+    }
+    assert_int_equal(found->info.detail, WAIT_FUTEX_VALUE_2);
     double truth_ns = (double)number_of(printed, "wait_ns");
     assert_true((double)found->tally.total_ns > truth_ns * 0.95);
     assert_true((double)found->tally.total_ns < truth_ns * 1.05);
