@@ -40,8 +40,9 @@ def between(what, value, low, high):
     assert low <= value <= high, what
 
 
-def near(what, value, truth, share=0.05):
-    between(what, value, truth * (1 - share), truth * (1 + share))
+def near(what, value, truth, share=0.05, slack_ns=40e6):
+    """The program may lose the CPU after a wait and before it looks at its clock: that is no wait."""
+    between(what, value, truth * (1 - share) - slack_ns, truth * (1 + share))
 
 
 class Waits:
@@ -124,7 +125,7 @@ def sums_are_lives(waits):
         row = waits.threads[thread]
         life_ns = row["end_ns"] - row["start_ns"]
         if life_ns > 100e6:
-            near(f"parts of thread {row['tid']}'s life", ns, life_ns, 0.02 + 5e6 / life_ns)
+            near(f"parts of thread {row['tid']}'s life", ns, life_ns, 0.02 + 5e6 / life_ns, 0)
 
 
 def case_sleep():
@@ -142,7 +143,7 @@ def case_sleep():
 
 def case_pipe():
     waits, truth = record(workload, "pipe")
-    near("behind the pipe", waits.of_function("reads_here"), truth["wait_ns"])
+    near("behind the pipe", waits.of_function("reads_here"), truth["wait_ns"], slack_ns=100e6)
     objects = [waits.objects[r["object"]] for r in waits.with_function("reads_here") if r["object"]]
     assert objects and all(o["kind"] == "pipe" and "pipe:[" in o["name"] for o in objects), objects
     sums_are_lives(waits)
