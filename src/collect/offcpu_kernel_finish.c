@@ -10,6 +10,7 @@ static int counters_put(struct collector *c)
 {
     uint64_t told[OFFCPU_COUNTS] = {0};
     struct known_counts known = known_stacks_counts(c->known);
+    struct objects_counts objects = objects_counts(c->objects);
     int r = bpf_counts_read(c->fds.counts, told, OFFCPU_COUNTS);
     if (r < 0)
         return r;
@@ -31,6 +32,8 @@ static int counters_put(struct collector *c)
         {"waits.stacks_truncated", UNIT_COUNT, c->truncated},
         {"waits.stacks_learnt", UNIT_COUNT, known.learnt},
         {"waits.stacks_unlearnable", UNIT_COUNT, known.unlearnable},
+        {"waits.kernel_recognised", UNIT_COUNT, told[OFFCPU_KERNEL_RECOGNISED]},
+        {"waits.kernel_learnt", UNIT_COUNT, c->kernel_learnt},
         {"waits.stacks_taken_back", UNIT_COUNT, known.taken_back},
         {"waits.lost.stacks_spared", UNIT_COUNT, told[OFFCPU_SPARED]},
         {"waits.lost.stacks_unreadable", UNIT_COUNT, told[OFFCPU_UNREADABLE]},
@@ -43,6 +46,7 @@ static int counters_put(struct collector *c)
         {"waits.lost.tallies_full", UNIT_COUNT, told[OFFCPU_TALLIES_FULL]},
         {"waits.lost.kernel_stacks", UNIT_COUNT, told[OFFCPU_KERNEL_FULL]},
         {"waits.lost.malformed", UNIT_COUNT, c->malformed + c->ring.damaged},
+        {"waits.lost.objects", UNIT_COUNT, objects.beyond + objects.refused},
         {"waits.lost.refused", UNIT_COUNT, c->refused},
         {"waits.own_ns", UNIT_NS, c->own_ns},
         {"waits.map_bytes", UNIT_BYTES, c->map_bytes},

@@ -163,7 +163,7 @@ class Lab:
 
 def lost(answer):
     honesty = answer.json["honesty"]
-    return sum(value for key, value in honesty.items() if "lost" in key and isinstance(value, (int, float)))
+    return sum(value for key, value in honesty.items() if key == "lost" and isinstance(value, (int, float)))
 
 
 def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
