@@ -261,6 +261,16 @@ def what_was_preloaded_stays():
     assert "libm" in done.stdout and "whyslow-before" in done.stdout, done.stdout
 
 
+def another_pid_namespace_is_not_taken_for_ours():
+    if subprocess.run(["unshare", "--pid", "--fork", "true"], check=False).returncode != 0:
+        print("no namespaces here")
+        sys.exit(77)
+    # Its first process is number 1 to itself, as another one is to us.
+    rows, counters, said, _ = run("unshare", "--pid", "--fork", known, "owner")
+    assert numbers(said)["waiter"] == 1, said
+    assert rows == [] and counters["loss.wait_locks_refused"] > 0, (rows, counters)
+
+
 def the_target_goes_on_when_whyslow_is_killed():
     with tempfile.TemporaryDirectory() as folder:  # The library's file stays: nobody removes it.
         with subprocess.Popen(
@@ -357,6 +367,7 @@ CASES = {
     "fiber": a_stack_that_ends_in_a_hole_is_read_to_the_hole,
     "limited": little_memory_is_left_to_the_target,
     "preloaded": what_was_preloaded_stays,
+    "namespace": another_pid_namespace_is_not_taken_for_ours,
     "report": reports_have_each_wait_once,
     "not-had": what_cannot_be_had_is_said,
     "killed": the_target_goes_on_when_whyslow_is_killed,
