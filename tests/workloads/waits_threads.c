@@ -404,7 +404,7 @@ static int run_many(int count)
         pthread_join(threads[i], NULL);
     struct truth sum = {
         .wall_ns = many_wall_ns, .cpu_ns = many_cpu_ns, .calls = count, .switches = many_switches};
-    truth_tell("waits_among_many", &sum);
+    truth_tell_of("waits_among_many", &sum, 0);
     return 0;
 }
 
@@ -439,7 +439,7 @@ static int run_short(int count)
         }
         done += now;
     }
-    truth_tell("sleeps_shortly", &sum);
+    truth_tell_of("sleeps_shortly", &sum, 0);
     return 0;
 }
 
