@@ -26,11 +26,12 @@ FROM_PROCESS = ("child",) if tier == "kernel" else ("child", "net", "idle")
 HABIT = ("timer",) if tier == "kernel" else ("timer", "idle")
 
 
-def look(*command, complete=0.99, lives=True, **more):
+def look(*command, complete=0.99, lives=True, validate=True, **more):
     """Records, and checks what must be so of every recording."""
     path, truth, stderr = lab.record(*command, tier=tier, **more)
     answer = lab.waits(path)
-    check_schema(schema, answer.json)
+    if validate:  # of very many rows it takes very long
+        check_schema(schema, answer.json)
     assert answer.json["honesty"]["tier"] == ("kernel" if tier == "kernel" else "user")
     if complete and tier == "kernel":
         check_complete(answer, complete)
@@ -211,21 +212,23 @@ def case_paths():
 
 
 def case_many():
-    """10,000 threads at once."""
-    answer, truth, stderr = look(threads, "many", 10000, complete=0.99, lives=False)
+    """10,000 threads at once: every wait counts, and stacks that there was no room for are said."""
+    answer, truth, _ = look(threads, "many", 10000, complete=None, lives=False, validate=False)
     function = "waits_among_many"
+    off, honesty = truth.sum(function), answer.json["honesty"]
     assert truth.sum(function, "calls") == 10000
-    if wait_tools.lost(answer) == 0 and tier == "kernel":
-        check(answer, truth, function, "lock")
-        assert len(answer.threads) == 10001, len(answer.threads)
-    else:
-        # Every wait counts; why is known of those that the reader, who may not take more than its
-        # share of a CPU, came by.
-        print(stderr)
-        between("share with its stack", answer.total(function) / truth.sum(function), 0.05, 1.05)
-        between("share of the time", sum(row["total_ms"] for row in answer.rows) / truth.sum(function), 0.75, 1.1)
-    if tier == "kernel":
-        check_lives(answer, truth)
+    total = sum(row["total_ms"] for row in answer.rows)
+    between("share of the time", (total + answer.runq()) / off, 0.95, 1.1)
+    between("share with its stack", answer.total(function) / off, 0.05, 1.05)
+    if tier != "kernel":
+        return  # why a thread waits is known of those that the reader came by
+    locks = sum(row["total_ms"] for row in answer.rows if row["class"] == "lock")
+    between("share behind locks", locks / total, 0.95, 1)
+    stacks = sum(row["count"] for row in answer.rows if "main" in functions(row["stack"])
+                 or "one_of_many" in functions(row["stack"]))
+    assert stacks + honesty["parts_lost"] >= 0.99 * honesty["waits"], (stacks, honesty)
+    between("threads", len(answer.threads), 10001 - honesty["lost"], 10001)
+    check_lives(answer, truth)
 
 
 def case_short():
@@ -266,7 +269,8 @@ def case_namespaces():
     hidden = lab.folder / "hidden"
     hidden.mkdir()
     answer, truth, _ = look("unshare", "--mount", "sh", "-c",
-                            f"mount -t tmpfs none {hidden} && cp {threads} {hidden} && exec {hidden}/waits-threads lock 200")
+                            f"mount -t tmpfs none {hidden} && cp {threads} {hidden} && exec {hidden}/waits-threads lock 200",
+                            lives=tier == "kernel")  # the shell's waits are too short to be looked at
     check(answer, truth, "waits_for_lock", "lock")
     row = answer.with_function("waits_for_lock")[0]
     assert "the_lock" in row["cause"], row["cause"]
