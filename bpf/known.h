@@ -33,6 +33,7 @@ struct {
 
 struct known_place {
     __u64 sp, fp, lr;
+    __u64 head_bytes; /* of the stack, read so far */
 };
 
 /* How many slots were compared; 0: another stack. Functions that are neither static nor inlined
@@ -59,8 +60,7 @@ __attribute__((noinline)) int known_long_is(const struct offcpu_known *stack,
     return (int)count;
 }
 
-__attribute__((noinline)) int known_is(const struct offcpu_known *stack,
-                                       const struct known_place *place)
+__attribute__((noinline)) int known_is(const struct offcpu_known *stack, struct known_place *place)
 {
     __u32 zero = 0;
     if (!stack || !place)
@@ -76,8 +76,11 @@ __attribute__((noinline)) int known_is(const struct offcpu_known *stack,
         return known_long_is(stack, place);
     if (bytes > OFFCPU_HEAD_BYTES_MAX)
         return 0;
-    if (bytes > 0 && bpf_probe_read_user(head->words, bytes, (const void *)sp) != 0)
-        return 0;
+    if (bytes > place->head_bytes) {
+        if (bpf_probe_read_user(head->words, bytes, (const void *)sp) != 0)
+            return 0;
+        place->head_bytes = bytes;
+    }
     for (__u32 i = 0; i < OFFCPU_KNOWN_SLOTS; i++) {
         if (i >= head_count)
             break;

@@ -14,6 +14,7 @@ const volatile struct offcpu_config config;
 
 #define OBJECTS_PID_NS config.pid_ns
 #include "futex.h"
+#include "kernel_known.h"
 #include "known.h"
 #include "objects.h"
 #include "registers.h"
@@ -37,7 +38,7 @@ struct {
     __type(value, struct offcpu_thread);
 } threads SEC(".maps");
 
-/* Threads whose stacks are deeper than a copy; told by user space. */
+/* How many pages of a thread's stack are worth a copy; told by user space. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, OFFCPU_THREADS_MAX);
@@ -87,6 +88,7 @@ enum {
     STATE_WAKING = 0x200,
     WAKE_PAUSE_NS = 1000000, /* between two wake-ups of user space */
     FIRST_STACK_BYTES_MAX = 128 << 20,
+    ABOVE_BYTES = 256, /* _start looks at what lies above where the stack begins */
     /* enum wait_flag, enum wait_kind, enum wait_futex and enum object_kind of the model */
     FLAG_UNINTERRUPTIBLE = 1 << 0,
     FLAG_IO = 1 << 1,
@@ -134,253 +136,9 @@ static __always_inline __u32 state_of(struct task_struct *task)
     return (__u32)task->state;
 }
 
-/* ---- sums ---- */
+#include "offcpu_sums.h"
 
-struct wait {
-    struct offcpu_key key;
-    __u64 start_ns, end_ns, ns; /* ns: what is added up, not always all of it */
-    __u64 owned_ns, owner_off_ns;
-};
-
-static __always_inline struct offcpu_tally *tally_at(void *map, const struct offcpu_key *key)
-{
-    __u32 zero = 0;
-    struct offcpu_tally *tally = bpf_map_lookup_elem(map, key);
-    if (tally)
-        return tally;
-    struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
-    if (!spare || bpf_map_update_elem(map, key, &spare->none, BPF_NOEXIST) != 0)
-        return 0;
-    return bpf_map_lookup_elem(map, key);
-}
-
-static __always_inline struct offcpu_tally *tally_now(const struct offcpu_key *key)
-{
-    struct offcpu_control *now = control_get();
-    if (!now)
-        return 0;
-    return now->round & 1 ? tally_at(&tallies_1, key) : tally_at(&tallies_0, key);
-}
-
-/* No two CPUs add to one key at a time: all that is in it is of one thread. */
-__attribute__((noinline)) int wait_add(struct wait *wait)
-{
-    if (!wait)
-        return 0;
-    struct offcpu_tally *tally = tally_now(&wait->key);
-    if (!tally) {
-        wait->key.waker_stack = 0;
-        wait->key.waker_tid = 0;
-        wait->key.waker_tgid = 0;
-        tally = tally_now(&wait->key);
-        count_add(tally ? OFFCPU_TALLIES_MERGED : OFFCPU_TALLIES_FULL, 1);
-    }
-    if (!tally)
-        return 0;
-    __u64 ns = wait->ns;
-    if (tally->count == 0)
-        tally->first_ns = wait->start_ns;
-    tally->count++;
-    tally->total_ns += ns;
-    if (ns > tally->max_ns)
-        tally->max_ns = ns;
-    tally->last_ns = wait->end_ns;
-    tally->owned_ns += wait->owned_ns;
-    tally->owner_off_ns += wait->owner_off_ns;
-    tally->buckets[offcpu_bucket(ns) & (OFFCPU_BUCKETS - 1)]++;
-    return 1;
-}
-
-/* ---- the ring ---- */
-
-static __always_inline __u64 wake_flags(bool soon, __u64 now_ns)
-{
-    struct offcpu_control *now = control_get();
-    if (now && (soon || bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) > config.ring_bytes / 2) &&
-        now_ns - now->woken_ns > WAKE_PAUSE_NS) {
-        now->woken_ns = now_ns;
-        return BPF_RB_FORCE_WAKEUP;
-    }
-    return BPF_RB_NO_WAKEUP;
-}
-
-__attribute__((noinline)) int event_tell(const struct wait *wait, __u64 wake_ns)
-{
-    if (!wait)
-        return 0;
-    struct offcpu_event *event = bpf_ringbuf_reserve(&told, sizeof(*event), 0);
-    if (!event)
-        return 0;
-    event->head.record = OFFCPU_EVENT;
-    event->head.tid = wait->key.tid;
-    event->head.tgid = wait->key.tgid;
-    event->head.exec = wait->key.exec;
-    event->head.time_ns = wait->end_ns;
-    event->key = wait->key;
-    event->start_ns = wait->start_ns;
-    event->wake_ns = wake_ns;
-    event->owned_ns = wait->owned_ns;
-    event->owner_off_ns = wait->owner_off_ns;
-    bpf_ringbuf_submit(event, wake_flags(false, wait->end_ns));
-    return 1;
-}
-
-/* ---- stacks ---- */
-
-static __always_inline __u32 pages_read(__u8 *bytes, __u64 sp, __u32 pages)
-{
-    __u32 len = 0;
-    for (__u32 i = 0; i < OFFCPU_COPY_PAGES_DEEP; i++) {
-        if (i >= pages)
-            break;
-        __u64 at = sp + i * OFFCPU_PAGE_BYTES;
-        if (bpf_probe_read_user(bytes + i * OFFCPU_PAGE_BYTES, OFFCPU_PAGE_BYTES,
-                                (const void *)at) != 0) {
-            /* Up to the end of the page, behind which there is nothing. */
-            __u32 rest = OFFCPU_PAGE_BYTES - (at & (OFFCPU_PAGE_BYTES - 1));
-            if (rest < OFFCPU_PAGE_BYTES &&
-                bpf_probe_read_user(bytes + i * OFFCPU_PAGE_BYTES, rest, (const void *)at) == 0)
-                len += rest;
-            break;
-        }
-        len += OFFCPU_PAGE_BYTES;
-    }
-    return len;
-}
-
-struct copying {
-    __u64 ref, now_ns, sp;
-    __u32 alike, pid;
-};
-
-static __always_inline bool copy_fill(struct offcpu_copy *copy, const struct offcpu_thread *thread,
-                                      const struct pt_regs *regs, const struct copying *what,
-                                      __u32 pages)
-{
-    copy->head.record = OFFCPU_COPY;
-    copy->head.tid = thread->tid;
-    copy->head.tgid = thread->tgid;
-    copy->head.exec = thread->exec;
-    copy->head.time_ns = what->now_ns;
-    copy->ref = what->ref;
-    copy->kernel_tgid = thread->kernel_tgid;
-    copy->alike = what->alike;
-    copy->known = REGISTERS_KNOWN;
-    copy->kernel_tid = what->pid;
-    copy->unused = 0;
-    copy->address = what->sp;
-    copy->pc = regs_pc(regs);
-    regs_copy(regs, copy->registers);
-    copy->len = pages_read(copy->bytes, what->sp, pages);
-    return copy->len > 0;
-}
-
-static __always_inline void copy_end(struct offcpu_copy *copy, bool good, __u64 now_ns)
-{
-    if (good)
-        bpf_ringbuf_submit(copy, wake_flags(true, now_ns));
-    else
-        bpf_ringbuf_discard(copy, BPF_RB_NO_WAKEUP);
-    if (!good)
-        count_add(OFFCPU_UNREADABLE, 1);
-}
-
-/* The same in two sizes: what is reserved must be a constant. */
-static __noinline bool copy_short(const struct offcpu_thread *thread, const struct pt_regs *regs,
-                                  const struct copying *what)
-{
-    struct offcpu_copy *copy = bpf_ringbuf_reserve(
-        &told, sizeof(*copy) + OFFCPU_COPY_PAGES * OFFCPU_PAGE_BYTES, 0);
-    if (!copy) {
-        count_add(OFFCPU_RING_FULL, 1);
-        return false;
-    }
-    bool good = copy_fill(copy, thread, regs, what, OFFCPU_COPY_PAGES);
-    copy_end(copy, good, what->now_ns);
-    return good;
-}
-
-static __noinline bool copy_deep(const struct offcpu_thread *thread, const struct pt_regs *regs,
-                                 const struct copying *what)
-{
-    struct offcpu_copy *copy = bpf_ringbuf_reserve(
-        &told, sizeof(*copy) + OFFCPU_COPY_PAGES_DEEP * OFFCPU_PAGE_BYTES, 0);
-    if (!copy) {
-        count_add(OFFCPU_RING_FULL, 1);
-        return false;
-    }
-    bool good = copy_fill(copy, thread, regs, what, OFFCPU_COPY_PAGES_DEEP);
-    copy_end(copy, good, what->now_ns);
-    return good;
-}
-
-static __always_inline bool is_deep(struct task_struct *task, struct mm_struct *mm, __u64 sp)
-{
-    __u64 first = mm->start_stack;
-    __u32 pid = task->pid;
-    if (sp < first && first - sp < FIRST_STACK_BYTES_MAX)
-        return first - sp > OFFCPU_COPY_PAGES * OFFCPU_PAGE_BYTES;
-    return bpf_map_lookup_elem(&deep, &pid) != 0;
-}
-
-static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_struct *mm,
-                                        const struct pt_regs *regs, struct offcpu_thread *thread,
-                                        __u32 alike, __u64 now_ns)
-{
-    __u32 zero = 0;
-    struct offcpu_control *now = control_get();
-    struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
-    if (!now || !spare)
-        return 0;
-    if (thread->round != now->round) {
-        thread->round = now->round;
-        thread->copies = 0;
-    }
-    if (thread->copies >= OFFCPU_COPIES_A_ROUND) {
-        count_add(OFFCPU_SPARED, 1);
-        return 0;
-    }
-    thread->copies++;
-    struct copying what = {
-        .ref = ++spare->refs << CPU_BITS | (bpf_get_smp_processor_id() & ((1 << CPU_BITS) - 1)),
-        .now_ns = now_ns,
-        .sp = regs->sp,
-        .alike = alike,
-        .pid = task->pid,
-    };
-    bool good = is_deep(task, mm, what.sp) ? copy_deep(thread, regs, &what)
-                                           : copy_short(thread, regs, &what);
-    if (!good)
-        return 0;
-    count_add(alike > 0 ? OFFCPU_READ_AGAIN : OFFCPU_COPIED, 1);
-    return what.ref;
-}
-
-/* The ref of the stack that the current thread entered the kernel with; 0: not known. */
-static __noinline __u64 stack_of(struct task_struct *task, struct mm_struct *mm,
-                                 const struct pt_regs *regs, struct offcpu_thread *thread,
-                                 __u64 now_ns)
-{
-    struct known_place place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)};
-    struct offcpu_known_key key = {
-        .pc = regs_pc(regs),
-        .sp = place.sp,
-        .kernel_tgid = thread->kernel_tgid,
-        .exec = thread->exec,
-    };
-    for (key.alike = 0; key.alike < OFFCPU_KNOWN_ALIKE; key.alike++) {
-        const struct offcpu_known *stack = bpf_map_lookup_elem(&known, &key);
-        if (!stack)
-            break;
-        int compared = known_is(stack, &place);
-        if (compared > 0) {
-            count_add(OFFCPU_RECOGNISED, 1);
-            count_add(OFFCPU_VERIFIED, compared);
-            return stack->ref;
-        }
-    }
-    return stack_copy(task, mm, regs, thread, key.alike, now_ns);
-}
+#include "offcpu_stacks.h"
 
 /* ---- threads ---- */
 
@@ -565,11 +323,7 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
             return 0;
         key->stack = stack_of(prev, mm, regs, thread, now_ns);
     }
-    key->kernel_stack = (__s32)bpf_get_stackid(context, &kernel_stacks, 0);
-    if (key->kernel_stack < 0) {
-        key->kernel_stack = -1;
-        count_add(OFFCPU_KERNEL_FULL, 1);
-    }
+    key->kernel_stack = kernel_stack_of(context, prev, thread);
     return 0;
 }
 
@@ -667,10 +421,7 @@ int offcpu_switch(__u64 *context)
  * with symbols of its data tells. */
 static __always_inline bool on_own_stack(void *context, struct task_struct *current)
 {
-    void *pointer = context;
-    __u64 at = 0;
-    bpf_probe_read_kernel(&at, sizeof(at), &pointer);
-    return at - (__u64)current->stack < config.kernel_stack_bytes;
+    return address_of(context) - (__u64)BPF_CORE_READ(current, stack) < config.kernel_stack_bytes;
 }
 
 /* Of a call by its number; nothing is known of most. */
@@ -683,14 +434,15 @@ static __always_inline __u8 call_kind(__s32 number)
 
 /* It came back from a wait for this lock, and now wakes somebody who waits for it: in between it
  * held it. */
-static __noinline int hold_end(struct offcpu_thread *waker, const struct pt_regs *regs,
-                               __u64 stack, __u64 now_ns)
+static __noinline int hold_end(struct offcpu_thread *waker, const struct pt_regs *regs, __u64 stack,
+                               __u64 now_ns)
 {
     __u64 lock = waker->lock;
     if (lock == 0 || regs_argument(regs, 1) != lock || !futex_releases(regs))
         return 0;
     struct wait hold = {.start_ns = waker->lock_ns, .end_ns = now_ns};
     hold.ns = now_ns - waker->lock_ns;
+    hold.owned_ns = hold.ns;
     hold.owner_off_ns = waker->off_total_ns - waker->lock_off_ns;
     key_of(&hold.key, waker, KIND_HOLD);
     hold.key.stack = stack;

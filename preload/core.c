@@ -16,7 +16,7 @@
 #pragma weak gnu_get_libc_version
 extern void *__libc_stack_end __attribute__((weak));
 
-enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 4, ROOM_KEPT_BYTES = 8 << 10 };
+enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 12, ROOM_KEPT_BYTES = 8 << 10 };
 
 bool core_on;
 __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
@@ -379,11 +379,23 @@ static bool rows_wait(struct core_self *self, struct preload_thread *place,
     return true;
 }
 
-static void wait_put(struct core_self *self, struct preload_thread *place,
-                     const struct preload_wait *wait)
+/* Waits that are worth telling one by one are few. Long holds may be many: they must leave room. */
+static bool is_single(const struct preload_thread *place, const struct preload_wait *wait)
 {
-    bool single = wait->record.kind == PRELOAD_WAIT &&
-                  wait->end_ns - wait->start_ns >= PRELOAD_LONG_NS;
+    uint64_t ns = wait->end_ns - wait->start_ns;
+    if (wait->record.kind == PRELOAD_WAIT)
+        return ns >= PRELOAD_LONG_NS;
+    return ns >= PRELOAD_HOLD_LONG_NS &&
+           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < PRELOAD_RING_BYTES / 2;
+}
+
+static void wait_put(struct core_self *self, struct preload_thread *place,
+                     struct preload_wait *wait)
+{
+    bool single = is_single(place, wait);
+    if (!single && wait->record.kind == PRELOAD_HOLD &&
+        wait->end_ns - wait->start_ns >= PRELOAD_HOLD_LONG_NS)
+        wait->record.flags |= PRELOAD_SUMMED;
     if (single || !rows_wait(self, place, wait))
         ring_wait(place, wait);
     place_mark(place);
@@ -409,18 +421,6 @@ static void leave(struct core_self *self)
     self->busy = false;
 }
 
-static void meet_put(struct preload_thread *place, uint32_t other, uint64_t time_ns)
-{
-    struct preload_wait record = {
-        .record = {.kind = PRELOAD_MEET, .lock = PRELOAD_JOIN, .bytes = sizeof(record)},
-        .start_ns = time_ns,
-        .end_ns = time_ns,
-        .other = other,
-    };
-    ring_wait(place, &record);
-    place_mark(place);
-}
-
 void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void *object,
                      uint32_t other, const struct preload_registers *registers)
 {
@@ -433,8 +433,6 @@ void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void 
         uint64_t start_ns = now_ns();
         wait->stack = stack_of(self, place, registers, start_ns);
         wait->start_ns = start_ns;
-        if (lock == PRELOAD_JOIN && other != 0)
-            meet_put(place, other, start_ns);
         place->open_object = (uint64_t)object;
         place->open_lock = lock;
         place->open_other = other;

@@ -248,10 +248,9 @@ static struct str base_name(struct str path)
     return path;
 }
 
-/* Without a symbol in the libraries that are locks and little else, it is the locking. */
-static bool is_library_gap(const struct profile *profile, const struct profile_function *function)
+static bool in_library(const struct profile *profile, const struct profile_function *function)
 {
-    if (!function->unnamed || function->image == 0)
+    if (function->image == 0)
         return false;
     struct str path = base_name(profile->images[function->image].path);
     return str_starts(path, "libc.so") || str_starts(path, "libc-") ||
@@ -261,12 +260,18 @@ static bool is_library_gap(const struct profile *profile, const struct profile_f
 
 enum verdict { SITE_IS_HERE, SITE_IS_FURTHER };
 
-static enum verdict place_judge(const struct profile *profile, const struct profile_place *place,
-                                bool kernel_lock, struct lock_site *site)
+struct search {
+    const struct profile *profile;
+    bool kernel_lock;
+    bool no_library; /* whatever a library's function is called, it is not the site */
+};
+
+static enum verdict place_judge(const struct search *search, const struct profile_place *place,
+                                struct lock_site *site)
 {
-    const struct profile_function *function = &profile->functions[place->function];
+    const struct profile_function *function = &search->profile->functions[place->function];
     const struct row *row;
-    if (!kernel_lock && function->kernel)
+    if (!search->kernel_lock && function->kernel)
         return SITE_IS_FURTHER;
     if (function->kernel)
         row = row_of(function, kernel_rows, ARRAY_SIZE(kernel_rows));
@@ -274,7 +279,10 @@ static enum verdict place_judge(const struct profile *profile, const struct prof
         row = row_of(function, user_rows, ARRAY_SIZE(user_rows));
     if (row && site->kind == LOCK_UNKNOWN)
         site->kind = row->kind;
-    if (row || is_library_gap(profile, function))
+    if (row)
+        return SITE_IS_FURTHER;
+    /* Without a symbol, in a library that has the locks, it is the locking. */
+    if ((function->unnamed || search->no_library) && in_library(search->profile, function))
         return SITE_IS_FURTHER;
     if (function->unnamed && function->image == 0)
         return SITE_IS_FURTHER; /* where a walk ended */
@@ -284,19 +292,33 @@ static enum verdict place_judge(const struct profile *profile, const struct prof
     return SITE_IS_HERE;
 }
 
-struct lock_site lock_site_find(const struct profile *profile, uint32_t stack, bool kernel_lock)
+static struct lock_site site_search(const struct search *search, uint32_t stack)
 {
+    const struct profile *profile = search->profile;
     struct lock_site site = {.file = STR("")};
     /* A parent's number is smaller than its child's: the loop ends. */
     for (uint32_t at = stack; at != 0 && at < profile->stack_count;
          at = profile->stacks[at].parent) {
         const struct profile_frame *frame = &profile->frames[profile->stacks[at].frame];
         for (uint32_t i = 0; i < frame->place_count; i++)
-            if (place_judge(profile, &profile->places[frame->places + i], kernel_lock, &site) ==
-                SITE_IS_HERE)
+            if (place_judge(search, &profile->places[frame->places + i], &site) == SITE_IS_HERE)
                 return site;
     }
     return site;
+}
+
+struct lock_site lock_site_find(const struct profile *profile, uint32_t stack, bool kernel_lock)
+{
+    struct search search = {.profile = profile, .kernel_lock = kernel_lock};
+    return site_search(&search, stack);
+}
+
+struct lock_site lock_holder_find(const struct profile *profile, uint32_t stack, bool kernel_lock)
+{
+    struct search search = {.profile = profile, .kernel_lock = kernel_lock, .no_library = true};
+    struct lock_site site = site_search(&search, stack);
+    search.no_library = false;
+    return site.function ? site : site_search(&search, stack);
 }
 
 const char *lock_site_text(struct arena *arena, const struct profile *profile,

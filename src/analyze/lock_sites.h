@@ -38,6 +38,9 @@ struct lock_site {
 /* Of a stack in profile->stacks. For a kernel lock the innermost function of the kernel that is
  * no part of its locks; else kernel frames are passed over. */
 struct lock_site lock_site_find(const struct profile *profile, uint32_t stack, bool kernel_lock);
+/* Where a holder was: the innermost function that belongs neither to locks nor to the C or C++
+ * library, for whoever sleeps or reads under a lock does so through these. */
+struct lock_site lock_holder_find(const struct profile *profile, uint32_t stack, bool kernel_lock);
 /* "queue_push (queue.c:41)", "malloc (libc.so.6)"; "" without a function. In the arena. */
 const char *lock_site_text(struct arena *arena, const struct profile *profile,
                            const struct lock_site *site);

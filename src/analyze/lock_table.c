@@ -3,8 +3,8 @@
  * what each row's stack says → objects that are one lock → sums, stacks, names → order */
 #include "analyze/lock_table.h"
 
+#include "analyze/lock_parts.h"
 #include "base/intern.h"
-#include "base/vec.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,12 +18,6 @@ struct lock_object {
     bool seen, reads, writes;
 };
 
-struct lock_part { /* of a lock: what is put together by stack or thread */
-    uint32_t lock, id;
-    uint64_t count, ns;
-};
-typedef VEC(struct lock_part) lock_parts;
-
 struct builder {
     struct arena *arena;
     const struct waits *waits;
@@ -33,7 +27,7 @@ struct builder {
     uint8_t *sites_known;
     struct intern keys;
     VEC(struct lock_row) rows;
-    lock_parts waiters, releases, wakers, threads;
+    lock_parts waiters, releases, wakers, meanwhile, threads;
     struct lock_table table;
 };
 
@@ -145,12 +139,6 @@ static int lock_need(struct builder *builder, uint32_t id, uint32_t *ret)
     return 0;
 }
 
-static int part_add(lock_parts *parts, uint32_t lock, uint32_t id, const struct wait_tally *tally)
-{
-    struct lock_part part = {lock, id, tally->count, tally->total_ns};
-    return id ? VEC_PUSH(parts, part) : 0;
-}
-
 static int row_add(struct builder *builder, uint32_t id)
 {
     const struct wait_row *row = &builder->waits->rows[id];
@@ -162,13 +150,13 @@ static int row_add(struct builder *builder, uint32_t id)
     struct lock_row *to = &builder->rows.data[lock];
     if (row->info.kind == WAIT_HOLD) {
         wait_tally_add(&to->holds, &row->tally);
-        return part_add(&builder->releases, lock, row->info.stack, &row->tally);
+        return lock_part_add(&builder->releases, lock, row->info.stack, &row->tally);
     }
     wait_tally_add(&to->waits, &row->tally);
-    r = part_add(&builder->waiters, lock, row->info.stack, &row->tally);
+    r = lock_part_add(&builder->waiters, lock, row->info.stack, &row->tally);
     if (r == 0)
-        r = part_add(&builder->wakers, lock, row->info.waker_stack, &row->tally);
-    return r < 0 ? r : part_add(&builder->threads, lock, row->info.thread, &row->tally);
+        r = lock_part_add(&builder->wakers, lock, row->info.waker_stack, &row->tally);
+    return r < 0 ? r : lock_part_add(&builder->threads, lock, row->info.thread, &row->tally);
 }
 
 /* Objects first, since what a lock is depends on all of its waits; then the sums. */
@@ -195,92 +183,59 @@ static int rows_read(struct builder *builder)
     return 0;
 }
 
-static int part_order(const void *a, const void *b)
+/* Each waiter waited for holds, at most for all of them: holds that are much less were seen in
+ * part only, and say little of who made others wait. */
+static bool holds_explain(const struct lock_row *row)
 {
-    const struct lock_part *x = a, *y = b;
-    if (x->lock != y->lock)
-        return x->lock < y->lock ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    return row->holds.count > 0 &&
+           (double)row->holds.total_ns * 2 * MAX(row->threads, 1u) >= (double)row->waits.total_ns;
 }
 
-static int part_order_ns(const void *a, const void *b)
+static int holders_choose(struct builder *builder, uint32_t lock, struct lock_row *row)
 {
-    const struct lock_part *x = a, *y = b;
-    if (x->lock != y->lock)
-        return x->lock < y->lock ? -1 : 1;
-    if (x->ns != y->ns)
-        return x->ns < y->ns ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-/* One part for each id of a lock, the largest first. */
-static void parts_merge(lock_parts *parts)
-{
-    if (parts->len == 0)
-        return;
-    qsort(parts->data, parts->len, sizeof(*parts->data), part_order);
-    size_t kept = 0;
-    for (size_t i = 1; i < parts->len; i++) {
-        struct lock_part *last = &parts->data[kept];
-        const struct lock_part *part = &parts->data[i];
-        if (part->lock == last->lock && part->id == last->id) {
-            last->count += part->count;
-            last->ns += part->ns;
-        } else {
-            parts->data[++kept] = *part;
-        }
+    struct lock_stack *stacks[LOCK_HOLDERS_MEANWHILE + 1] = {0};
+    size_t counts[LOCK_HOLDERS_MEANWHILE + 1] = {0};
+    lock_parts *parts[] = {
+        [LOCK_HOLDERS_HELD] = &builder->releases,
+        [LOCK_HOLDERS_WAKER] = &builder->wakers,
+        [LOCK_HOLDERS_MEANWHILE] = &builder->meanwhile,
+    };
+    for (size_t i = LOCK_HOLDERS_HELD; i < ARRAY_SIZE(parts); i++) {
+        int r = lock_parts_take(builder->arena, parts[i], lock, &stacks[i], &counts[i]);
+        if (r < 0)
+            return r;
     }
-    parts->len = kept + 1;
-    qsort(parts->data, parts->len, sizeof(*parts->data), part_order_ns);
-}
-
-/* Of lock after lock: `*at` is where the parts of the one at hand begin. */
-static int stacks_take(struct arena *arena, const lock_parts *parts, size_t *at, uint32_t lock,
-                       struct lock_stack **ret, size_t *ret_count)
-{
-    size_t first = *at;
-    while (*at < parts->len && parts->data[*at].lock == lock)
-        ++*at;
-    struct lock_stack *stacks = arena_alloc(arena, MAX(*at - first, (size_t)1) * sizeof(*stacks));
-    if (!stacks)
-        return -ENOMEM;
-    for (size_t i = first; i < *at; i++)
-        stacks[i - first] = (struct lock_stack){parts->data[i].id, parts->data[i].count,
-                                                parts->data[i].ns};
-    *ret = stacks;
-    *ret_count = *at - first;
+    enum lock_holders best = holds_explain(row) && counts[LOCK_HOLDERS_HELD] > 0 ? LOCK_HOLDERS_HELD
+                             : counts[LOCK_HOLDERS_WAKER] > 0     ? LOCK_HOLDERS_WAKER
+                             : counts[LOCK_HOLDERS_MEANWHILE] > 0 ? LOCK_HOLDERS_MEANWHILE
+                             : counts[LOCK_HOLDERS_HELD] > 0      ? LOCK_HOLDERS_HELD
+                                                                  : LOCK_HOLDERS_NONE;
+    row->holders_are = best;
+    row->holders = stacks[best];
+    row->holder_count = counts[best];
     return 0;
 }
 
 static int stacks_put(struct builder *builder)
 {
-    size_t waiter = 0, release = 0, waker = 0, thread = 0;
     lock_parts *all[] = {&builder->waiters, &builder->releases, &builder->wakers,
-                         &builder->threads};
+                         &builder->meanwhile, &builder->threads};
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-        parts_merge(all[i]);
+        lock_parts_merge(all[i]);
     for (uint32_t lock = 0; lock < builder->rows.len; lock++) {
         struct lock_row *row = &builder->rows.data[lock];
-        struct lock_stack *wakers;
-        size_t wakers_count;
-        int r = stacks_take(builder->arena, &builder->waiters, &waiter, lock, &row->waiters,
-                            &row->waiter_count);
+        struct lock_stack *threads;
+        size_t thread_count;
+        int r = lock_parts_take(builder->arena, &builder->waiters, lock, &row->waiters,
+                                &row->waiter_count);
         if (r == 0)
-            r = stacks_take(builder->arena, &builder->releases, &release, lock, &row->holders,
-                            &row->holder_count);
-        if (r == 0)
-            r = stacks_take(builder->arena, &builder->wakers, &waker, lock, &wakers, &wakers_count);
+            r = lock_parts_take(builder->arena, &builder->threads, lock, &threads, &thread_count);
         if (r < 0)
             return r;
-        row->holders_are = row->holder_count > 0 ? LOCK_HOLDERS_HELD : LOCK_HOLDERS_NONE;
-        if (row->holder_count == 0 && wakers_count > 0) {
-            row->holders = wakers;
-            row->holder_count = wakers_count;
-            row->holders_are = LOCK_HOLDERS_WAKER;
-        }
-        for (; thread < builder->threads.len && builder->threads.data[thread].lock == lock;
-             thread++)
-            row->threads++;
+        row->threads = (uint32_t)thread_count;
+        r = holders_choose(builder, lock, row);
+        if (r < 0)
+            return r;
     }
     return 0;
 }
@@ -322,12 +277,12 @@ static void rows_describe(struct builder *builder)
     }
 }
 
-/* The part of the hold that its holder was off the CPU: by the holds if they are known, else by
- * the waits with a known owner. */
+/* The part of the hold that its holder was off the CPU: by the holds if they tell, else by the
+ * waits with a known owner. */
 static double off_cpu_pct(const struct lock_row *row)
 {
-    if (row->holds.total_ns > 0)
-        return 100.0 * (double)row->holds.owner_off_ns / (double)row->holds.total_ns;
+    if (row->holds.owned_ns > 0)
+        return 100.0 * (double)row->holds.owner_off_ns / (double)row->holds.owned_ns;
     if (row->waits.owned_ns > 0)
         return 100.0 * (double)row->waits.owner_off_ns / (double)row->waits.owned_ns;
     return NAN;
@@ -405,10 +360,10 @@ static void builder_deinit(struct builder *builder)
     free(builder->sites_known);
     intern_deinit(&builder->keys);
     VEC_FREE(&builder->rows);
-    VEC_FREE(&builder->waiters);
-    VEC_FREE(&builder->releases);
-    VEC_FREE(&builder->wakers);
-    VEC_FREE(&builder->threads);
+    lock_parts *all[] = {&builder->waiters, &builder->releases, &builder->wakers,
+                         &builder->meanwhile, &builder->threads};
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        VEC_FREE(all[i]);
 }
 
 int lock_table_build(struct arena *arena, const struct waits *waits,
@@ -418,6 +373,8 @@ int lock_table_build(struct arena *arena, const struct waits *waits,
     int r = builder_init(&builder);
     if (r == 0)
         r = rows_read(&builder);
+    if (r == 0)
+        r = lock_meanwhile_find(waits, builder.table.of_wait, &builder.meanwhile);
     if (r == 0)
         r = stacks_put(&builder);
     if (r == 0) {

@@ -16,10 +16,12 @@ struct lock_stack {
     uint64_t ns;
 };
 
+/* Of what is known of holders the first that explains the waits. */
 enum lock_holders {
     LOCK_HOLDERS_NONE,
-    LOCK_HOLDERS_HELD,  /* where it was released, by the time it was held */
-    LOCK_HOLDERS_WAKER, /* where it was handed over, by the time that others had waited */
+    LOCK_HOLDERS_HELD,      /* where it was released, by the time it was held */
+    LOCK_HOLDERS_WAKER,     /* where it was handed over, by the time that others had waited */
+    LOCK_HOLDERS_MEANWHILE, /* where those who handed it over were off the CPU meanwhile */
 };
 
 struct lock_row {

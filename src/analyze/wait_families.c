@@ -7,7 +7,7 @@
 static const struct {
     enum wait_family family;
     const char *names; /* separated by blanks */
-} families[] = {
+} calls[] = {
     {FAMILY_FUTEX, "futex futex_wait futex_waitv"},
     {FAMILY_SLEEP, "nanosleep clock_nanosleep"},
     {FAMILY_EPOLL, "epoll_wait epoll_pwait epoll_pwait2 epoll_wait_old"},
@@ -39,11 +39,11 @@ static const struct {
 
 static enum wait_family family_named(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-        struct str rest = str_from(families[i].names);
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+        struct str rest = str_from(calls[i].names);
         while (rest.len > 0)
             if (str_is(str_word(&rest), name))
-                return families[i].family;
+                return calls[i].family;
     }
     return FAMILY_OTHER;
 }
@@ -78,9 +78,9 @@ void wait_families_init(const struct waits *waits, struct wait_families *ret)
         ret->of[i] = (uint8_t)wait_family_on(ret->machine, i);
 }
 
-enum wait_family wait_family_of(const struct wait_families *table, int32_t syscall)
+enum wait_family wait_family_of(const struct wait_families *families, int32_t syscall)
 {
     if (syscall < 0 || syscall >= SYSCALLS_MAX)
-        return wait_family_on(table->machine, syscall);
-    return (enum wait_family)table->of[syscall];
+        return wait_family_on(families->machine, syscall);
+    return (enum wait_family)families->of[syscall];
 }

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -104,6 +105,7 @@ static void speakers_find(struct grouping *grouping, const uint32_t *of_row)
         if (of_row[i] == 0)
             continue;
         uint32_t id = of_row[i] - 1;
+        assert(id < grouping->groups.len);
         struct wait_group *group = &grouping->groups.data[id];
         const struct wait_info *info = &waits->rows[i].info;
         const struct wait_info *best = &waits->rows[group->row].info;

@@ -82,6 +82,9 @@ static const char *const sure_locks[] = {
     "LWLockAcquire", "LWLockWaitForVar", "runtime.stopTheWorld",
 };
 
+/* All of a language's waits look alike from outside: locks, conditions, queues, joins. */
+static const char *const any_waits[] = {"PyThread_acquire_lock"};
+
 static const char *const kernel_locks[] = {
     "rwsem_down_", "mutex_lock", "percpu_rwsem_wait", "percpu_down_",  "rt_mutex_",
     "down_read",   "down_write", "down_killable",     "ww_mutex_lock",
@@ -150,6 +153,8 @@ static void function_read(struct reading *reading, const struct profile_function
     reading->places++;
     if (reading->found.sign == SIGN_NONE)
         reading->found.sign = sign_of(name);
+    if (starts_any(name, any_waits, ARRAY_SIZE(any_waits)))
+        reading->found.sign = SIGN_CONDITION;
     if (starts_any(name, sure_locks, ARRAY_SIZE(sure_locks)))
         reading->found.surely_lock = true;
 }

@@ -165,6 +165,9 @@ static void span_find(struct loader *loader)
     }
     for (size_t i = 0; i < loader->events.len; i++)
         end_ns = MAX(end_ns, loader->events.data[i].run_ns);
+    /* To stop takes a while, and what still waits goes on waiting until then. */
+    if (waits->end_ns > 0)
+        waits->end_ns = MAX(waits->end_ns, end_ns);
     for (size_t i = 1; i < loader->threads.len; i++) {
         const struct waits_thread *thread = &loader->threads.data[i];
         if (thread->start_ns > 0)

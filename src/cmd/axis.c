@@ -136,13 +136,12 @@ static int record_and_open(const struct cmd_call *call, const struct axis_opts *
                            struct record_run_opts *run, struct recording **ret,
                            struct record_run_result *ret_result, struct why *why)
 {
-    char path[PATH_MAX] = "";
+    char folder[PATH_MAX] = "", path[PATH_MAX + 32];
     struct record_run_result result = {0};
-    int r = opts->keep ? 0 : folder_make_temporary(path, why);
+    int r = opts->keep ? 0 : folder_make_temporary(folder, why);
     if (r < 0)
         return r;
-    if (!opts->keep)
-        strcat(path, "/recording.whyslow"); /* folder_make_temporary() left room */
+    snprintf(path, sizeof(path), "%s/recording.whyslow", folder);
     run->output = opts->keep ? opts->keep : path;
     run->duration_ns = opts->duration_ns;
     run->offcpu.tier = tier_of(opts->tier);

@@ -18,30 +18,35 @@ struct axis_opts {
 
 #define AXIS_OPTIONS(type, member)                                                                 \
     {"output", 'o',                                                                                \
-     OPT_FILE, offsetof(type, member.keep),                                                        \
+     OPT_FILE, offsetof(type, member) + offsetof(struct axis_opts, keep),                          \
      "FILE",   "keep the recording, to look at it again",                                          \
      NULL,     NULL,                                                                               \
      false},                                                                                       \
         {"duration",   'd',                                                                        \
-         OPT_DURATION, offsetof(type, member.duration_ns),                                         \
+         OPT_DURATION, offsetof(type, member) + offsetof(struct axis_opts, duration_ns),           \
          "TIME",       "record for so long; a command runs on to its end",                         \
          NULL,         NULL,                                                                       \
          false},                                                                                   \
         {"pid",   'p',                                                                             \
-         OPT_U32, offsetof(type, member.pid),                                                      \
+         OPT_U32, offsetof(type, member) + offsetof(struct axis_opts, pid),                        \
          "PID",   "a running process, all its threads and what they start",                        \
          NULL,    NULL,                                                                            \
          false},                                                                                   \
-        {"all", 'a',  OPT_FLAG, offsetof(type, member.all), NULL, "every process of the machine",  \
-         NULL,  NULL, false},                                                                      \
+        {"all",    'a',                                                                            \
+         OPT_FLAG, offsetof(type, member) + offsetof(struct axis_opts, all),                       \
+         NULL,     "every process of the machine",                                                 \
+         NULL,     NULL,                                                                           \
+         false},                                                                                   \
         {"cgroup", 0,                                                                              \
-         OPT_TEXT, offsetof(type, member.cgroup),                                                  \
+         OPT_TEXT, offsetof(type, member) + offsetof(struct axis_opts, cgroup),                    \
          "PATH",   "every process of a cgroup; the path below /sys/fs/cgroup",                     \
          NULL,     NULL,                                                                           \
          false},                                                                                   \
-        {"", 0, OPT_FLAG, offsetof(type, member.dashes), NULL, "", NULL, NULL, true},              \
+        {"",   0,  OPT_FLAG, offsetof(type, member) + offsetof(struct axis_opts, dashes),          \
+         NULL, "", NULL,     NULL,                                                                 \
+         true},                                                                                    \
     {                                                                                              \
-        "tier", 0, OPT_CHOICE, offsetof(type, member.tier), "TIER",                                \
+        "tier", 0, OPT_CHOICE, offsetof(type, member) + offsetof(struct axis_opts, tier), "TIER",  \
             "by the kernel (needs root, or CAP_BPF and CAP_PERFMON) or from user space", "auto",   \
             "auto|kernel|user", false                                                              \
     }

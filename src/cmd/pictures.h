@@ -14,15 +14,18 @@ struct picture_opts {
 };
 
 #define PICTURE_OPTIONS(type, member)                                                              \
-    {"flame", 0,    OPT_FILE, offsetof(type, member.flame), "FILE.svg", "write a flame graph",     \
-     NULL,    NULL, false},                                                                        \
+    {"flame",    0,                                                                                \
+     OPT_FILE,   offsetof(type, member) + offsetof(struct picture_opts, flame),                    \
+     "FILE.svg", "write a flame graph",                                                            \
+     NULL,       NULL,                                                                             \
+     false},                                                                                       \
         {"icicle",   0,                                                                            \
-         OPT_FILE,   offsetof(type, member.icicle),                                                \
+         OPT_FILE,   offsetof(type, member) + offsetof(struct picture_opts, icicle),               \
          "FILE.svg", "the same with the root on top",                                              \
          NULL,       NULL,                                                                         \
          false},                                                                                   \
     {                                                                                              \
-        "html", 0, OPT_FILE, offsetof(type, member.html), "FILE",                                  \
+        "html", 0, OPT_FILE, offsetof(type, member) + offsetof(struct picture_opts, html), "FILE", \
             "write one page with the table and the flame graph", NULL, NULL, false                 \
     }
 

@@ -3,6 +3,8 @@
  * record or open → waits → critical path → classes → groups → one report → pictures → draw */
 #include "cmd/waits_parts.h"
 
+#include "analyze/wait_facts.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -138,9 +140,17 @@ static void put_waits(struct waits_run *run, struct value *root)
         value_put(root, "idle_waits", "Idle", wait_tables_waits(&run->tables, &idle, &idle_all));
 }
 
+static void put_not_known(struct waits_run *run, struct value *root)
+{
+    struct value list = wait_facts_not_known(run->arena, run->waits.facts_json);
+    if (list.items && list.items->len > 0)
+        value_put(root, "not_known", "Not known in this tier", list);
+}
+
 static void put_latency(struct waits_run *run, struct value *root)
 {
     const struct wait_tally *runq = &run->groups.runq;
+    bool all = !run->honesty.tier || strcmp(run->honesty.tier, "kernel") == 0;
     if (runq->count == 0) {
         value_put(root, "sched_latency", "scheduler latency",
                   value_na("no wait for a CPU was seen"));
@@ -150,11 +160,12 @@ static void put_latency(struct waits_run *run, struct value *root)
     units_format(wait_tally_quantile(runq, 0.5), UNIT_NS, p50, sizeof(p50));
     units_format(wait_tally_quantile(runq, 0.99), UNIT_NS, p99, sizeof(p99));
     units_format((double)runq->max_ns, UNIT_NS, longest, sizeof(longest));
-    const char *title = arena_printf(run->arena,
-                                     "Scheduler latency: ready until running; p50 %s, p99 %s, "
-                                     "max %s",
-                                     p50, p99, longest);
-    value_put_machine(root, "sched_latency", wait_tables_tally(run->arena, runq));
+    const char *title = arena_printf(run->arena, "Scheduler latency: %s; p50 %s, p99 %s, max %s",
+                                     all ? "ready until running" : "preemptions only", p50, p99,
+                                     longest);
+    struct value tally = wait_tables_tally(run->arena, runq);
+    value_put(&tally, "covers", NULL, value_text(all ? "all" : "preemptions"));
+    value_put_machine(root, "sched_latency", tally);
     value_put_for(root, SHOW_PEOPLE, "latency", title, wait_tables_histogram(run->arena, runq));
 }
 
@@ -263,7 +274,7 @@ static int view_stack(struct waits_run *run, struct value *root, struct why *why
 {
     const struct wait_group *group = NULL;
     int r = group_choose(run, run->opts->stack, &group, why);
-    if (r < 0)
+    if (r < 0 || !group)
         return r;
     struct arena *arena = run->arena;
     value_put(root, "id", NULL, value_text(wait_tables_id(arena, group)));
@@ -300,6 +311,7 @@ static int waits_draw(const struct cmd_call *call, struct waits_run *run, struct
         put_waits(run, &root);
         put_path(run, &root);
         put_latency(run, &root);
+        put_not_known(run, &root);
         put_next(run, &root);
     }
     if (r == 0)

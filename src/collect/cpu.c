@@ -122,6 +122,7 @@ static void cpu_close(struct collector *c)
         return;
     cpu_events_close(c);
     cpu_deep_close(c->deep);
+    cpu_blind_close(c->blind);
     stacks_close(c->stacks);
     free(c);
 }
@@ -145,12 +146,35 @@ static void deep_open(struct collector *c)
              why.remedy);
 }
 
+/* Events are denied, but nobody asked for samples: followers can do with less. */
+static int blind_start(struct collector *c, const struct why *denied, struct why *why)
+{
+    snprintf(c->blind_na, sizeof(c->blind_na), "%.300s%s%.200s", denied->what,
+             denied->remedy[0] ? "; " : "", denied->remedy);
+    snprintf(c->plan.kernel_na, sizeof(c->plan.kernel_na), "%.250s", denied->what);
+    int r = stacks_make(c, why);
+    if (r < 0)
+        return r;
+    r = cpu_blind_open(c);
+    if (r < 0)
+        return why_errno(why, -r, "'ps -e' lists the processes", "cannot follow process %d",
+                         c->opts.pid);
+    r = processes_read(c, why);
+    cpu_account_begin(c);
+    return r;
+}
+
 static int start(struct collector *c, struct why *why)
 {
     bool system = c->opts.scope == TARGET_SYSTEM || c->opts.scope == TARGET_CGROUP;
-    int r = perf_plan_make(c->opts.stacks, system, c->opts.rate_hz, &c->plan, why);
-    if (r < 0)
+    struct why denied = {0};
+    int r = perf_plan_make(c->opts.stacks, system, c->opts.rate_hz, &c->plan, &denied);
+    if ((r == -EACCES || r == -EPERM || r == -ENOSYS) && c->opts.no_samples && !system)
+        return blind_start(c, &denied, why);
+    if (r < 0) {
+        *why = denied;
         return r;
+    }
     c->registers_mask = perf_registers_mask();
     c->slice_bytes = CPU_SLICE_BYTES_MIN;
     cpu_cycles_begin(c);
@@ -209,7 +233,10 @@ static int cpu_start_default(const struct collector_target *target, struct sink 
 
 static int take(struct collector *c, bool all, struct why *why)
 {
-    int r = cpu_records_take(c, all);
+    uint64_t now_ns = clock_mono_ns();
+    int r = c->blind ? cpu_blind_scan(c, now_ns, all) : cpu_records_take(c, all);
+    if (r == 0 && c->blind)
+        r = cpu_followers_tell(c, all ? UINT64_MAX : now_ns);
     return r < 0 ? why_errno(why, -r, NULL, "the samples could not be recorded") : 0;
 }
 
@@ -364,7 +391,12 @@ struct stacks *cpu_stacks(struct collector *c)
 
 bool cpu_has_switches(const struct collector *c)
 {
-    return c->opts.switches;
+    return c->opts.switches && !c->blind;
+}
+
+const char *cpu_events_na(const struct collector *c)
+{
+    return c->blind ? c->blind_na : NULL;
 }
 
 size_t cpu_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)

@@ -53,6 +53,9 @@ enum { CPU_FOLLOWERS_MAX = 4 };
 void cpu_follow(struct collector *collector, const struct cpu_follower *follower);
 struct stacks *cpu_stacks(struct collector *collector);
 bool cpu_has_switches(const struct collector *collector);
+/* Why no event could be opened; NULL: they were. Only where `no_samples` was asked for: then
+ * processes are followed by reading /proc now and then. */
+const char *cpu_events_na(const struct collector *collector);
 
 /* The rings' fds; at most `max`. */
 size_t cpu_poll_fds(const struct collector *collector, struct pollfd *fds, size_t max);

@@ -5,6 +5,7 @@
  * cpu_records.c what the records in the rings mean
  * cpu_cycles.c  cycles as time
  * cpu_account.c CPU time by the kernel's books, and what a sample costs
+ * cpu_blind.c   without events: who is there, from /proc
  *
  * cpu_deep.h stands apart: what lies beyond the slice. */
 #pragma once
@@ -83,6 +84,9 @@ struct collector {
     uint64_t lost, lost_samples, throttled, unthrottled, malformed, refused, doubled;
     uint64_t turn_samples, turn_truncated; /* since the last turn */
 
+    struct cpu_blind *blind; /* there are no events, and none are needed; NULL: there are */
+    char blind_na[512];      /* why */
+
     struct cpu_follower followers[CPU_FOLLOWERS_MAX];
     size_t follower_count;
 };
@@ -112,6 +116,15 @@ bool cpu_account_get(const struct collector *c, uint64_t *ret_ns);
 /* What a sample costs the kernel. Only while no event of the target writes to the rings. */
 void cpu_calibrate(struct collector *c);
 
+/* cpu_blind.c */
+MUST_USE int cpu_blind_open(struct collector *c); /* what it made is closed by cpu_blind_close() */
+void cpu_blind_close(struct cpu_blind *blind);    /* NULL is fine */
+/* Looks whether it is time, or `last`. */
+MUST_USE int cpu_blind_scan(struct collector *c, uint64_t now_ns, bool last);
+
 /* cpu_records.c */
+MUST_USE int cpu_followers_tell(struct collector *c, uint64_t time_ns);
+MUST_USE int cpu_tasks_tell(struct collector *c, uint64_t time_ns, enum cpu_task task, uint32_t pid,
+                            uint32_t tid);
 /* Takes what is in the rings; `all` when nobody writes any more. */
 MUST_USE int cpu_records_take(struct collector *c, bool all);

@@ -249,7 +249,7 @@ static int take_switch(struct collector *c, const struct perf_event_header *head
     return 0;
 }
 
-static int followers_tell(struct collector *c, uint64_t time_ns)
+int cpu_followers_tell(struct collector *c, uint64_t time_ns)
 {
     for (size_t i = 0; i < c->follower_count; i++) {
         int r = c->followers[i].until(c->followers[i].context, time_ns);
@@ -265,8 +265,8 @@ static bool is_announcement(const struct perf_event_header *header)
            header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_EXIT;
 }
 
-static int tasks_tell(struct collector *c, uint64_t time_ns, enum cpu_task task, uint32_t pid,
-                      uint32_t tid)
+int cpu_tasks_tell(struct collector *c, uint64_t time_ns, enum cpu_task task, uint32_t pid,
+                   uint32_t tid)
 {
     for (size_t i = 0; i < c->follower_count; i++) {
         const struct cpu_follower *follower = &c->followers[i];
@@ -286,12 +286,12 @@ static int task_tell(struct collector *c, const struct perf_event_header *header
         if (!(header->misc & PERF_RECORD_MISC_COMM_EXEC) ||
             header->size < sizeof(*comm) + PERF_TRAILER_BYTES)
             return 0;
-        return tasks_tell(c, time_ns, CPU_TASK_EXEC, comm->pid, comm->tid);
+        return cpu_tasks_tell(c, time_ns, CPU_TASK_EXEC, comm->pid, comm->tid);
     }
     const struct task_record *task = (const void *)header;
     if (header->type == PERF_RECORD_MMAP2 || header->size < sizeof(*task) + PERF_TRAILER_BYTES)
         return 0;
-    return tasks_tell(c, time_ns, header->type == PERF_RECORD_FORK ? CPU_TASK_FORK : CPU_TASK_EXIT,
+    return cpu_tasks_tell(c, time_ns, header->type == PERF_RECORD_FORK ? CPU_TASK_FORK : CPU_TASK_EXIT,
                       task->pid, task->tid);
 }
 
@@ -299,7 +299,7 @@ static int record_take(struct collector *c, const struct perf_event_header *head
                        uint64_t time_ns)
 {
     if (c->follower_count > 0 && is_announcement(header)) {
-        int r = followers_tell(c, time_ns);
+        int r = cpu_followers_tell(c, time_ns);
         if (r == 0)
             r = task_tell(c, header, time_ns);
         if (r < 0)
@@ -350,7 +350,7 @@ int cpu_records_take(struct collector *c, bool all)
             failed = r; /* go on: the sink counts what it drops */
     }
     perf_rings_end(&c->rings);
-    int r = followers_tell(c, all ? UINT64_MAX : c->rings.horizon_ns);
+    int r = cpu_followers_tell(c, all ? UINT64_MAX : c->rings.horizon_ns);
     if (failed == 0)
         failed = r;
     if (c->deep)

@@ -303,6 +303,39 @@ int known_stacks_learn(struct known_stacks *known, const struct known_walk *walk
     return 0;
 }
 
+static bool slots_are(const struct entry *entry, uint64_t sp, const struct unwind_slice *slice)
+{
+    const uint64_t *values = entry->more ? entry->more->values : entry->stack.values;
+    const uint32_t *offsets = entry->more ? entry->more->offsets : entry->stack.offsets;
+    for (uint32_t i = 0; i < entry->stack.count; i++) {
+        uint64_t at = sp + offsets[i] - slice->address, word;
+        if (sp + offsets[i] < slice->address || at + sizeof(word) > slice->len)
+            return false;
+        memcpy(&word, slice->bytes + at, sizeof(word));
+        if (word != values[i])
+            return false;
+    }
+    return true;
+}
+
+uint64_t known_stacks_find(const struct known_stacks *known, const struct offcpu_known_key *place,
+                           const struct unwind_registers *registers,
+                           const struct unwind_slice *slice, enum unwind_machine machine)
+{
+    uint64_t fp = registers->reg[machine == UNWIND_X86_64 ? 6 : 29], lr = registers->reg[30];
+    for (uint32_t alike = 0; alike < OFFCPU_KNOWN_ALIKE; alike++) {
+        uint32_t at = entry_find(known, place, alike);
+        if (at == NONE)
+            break;
+        const struct entry *entry = &known->entries[at];
+        if ((!(entry->stack.flags & OFFCPU_KNOWN_FP) || entry->stack.fp == fp) &&
+            (!(entry->stack.flags & OFFCPU_KNOWN_LR) || entry->stack.lr == lr) &&
+            slots_are(entry, place->sp, slice))
+            return entry->stack.ref;
+    }
+    return 0;
+}
+
 /* ---- taking back ---- */
 
 static void bucket_leave(struct known_stacks *known, uint32_t at)

@@ -49,6 +49,12 @@ struct known_walk {
 MUST_USE int known_stacks_learn(struct known_stacks *known, const struct known_walk *walk,
                                 uint64_t *ret_ref);
 
+/* The ref of a stack that is known, 0 if it is not: what the program does, for copies that were
+ * made before it was told. */
+uint64_t known_stacks_find(const struct known_stacks *known, const struct offcpu_known_key *place,
+                           const struct unwind_registers *registers,
+                           const struct unwind_slice *slice, enum unwind_machine machine);
+
 /* Stacks whose code is not what it was are taken back. */
 void known_stacks_check(struct known_stacks *known, uint32_t kernel_tgid, uint32_t exec,
                         const struct known_code *code);

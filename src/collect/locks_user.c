@@ -77,8 +77,6 @@ static int record_take(struct collector *c, struct lock_place *place)
     const struct preload_taken *taken = &c->taken;
     if (taken->record.kind == PRELOAD_STACK)
         return lock_stack_take(c, place, taken);
-    if (taken->record.kind == PRELOAD_MEET)
-        return lock_thread_meet(c, place, taken->wait.other, taken->wait.end_ns);
     return lock_wait_take(c, place, &taken->wait, false);
 }
 
@@ -143,6 +141,10 @@ static int place_look(struct collector *c, size_t index, uint64_t time_ns, bool 
     if (!home)
         return -ENOMEM;
     *home = 1;
+    home = map_u64_at(&c->pids, place->pid, NULL);
+    if (!home)
+        return -ENOMEM;
+    *home = 1;
     int r = outcome(c, lock_place_ids(c, place, since_ns));
     return r < 0 ? r : 1;
 }
@@ -199,6 +201,22 @@ static int locks_until(void *context, uint64_t time_ns)
         }
     }
     return failed;
+}
+
+static int on_switch(void *context, uint64_t time_ns, int pid, int tid, bool out, bool preempted)
+{
+    struct collector *c = context;
+    (void)pid, (void)preempted; /* a holder that waits for a CPU holds the lock, too */
+    return lock_offs_switch(&c->offs, time_ns, tid, out);
+}
+
+/* A wait mostly ends after the owner of the lock has gone on, and perhaps has ended. */
+static int on_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
+{
+    struct collector *c = context;
+    if (task != CPU_TASK_EXIT || !map_u64_find(&c->pids, (uint32_t)pid))
+        return 0;
+    return outcome(c, lock_thread_note(c, (uint32_t)pid, (uint32_t)tid, time_ns));
 }
 
 /* A place is old when its thread has a newer one: it is of before an exec, or of a thread whose
@@ -343,8 +361,10 @@ static void locks_close(struct collector *c)
     }
     free(c->places);
     lock_names_close(c->names);
+    lock_offs_deinit(&c->offs);
     map_u64_deinit(&c->homes);
     map_u64_deinit(&c->threads);
+    map_u64_deinit(&c->pids);
     map_u64_deinit(&c->newest);
     fd_close(&c->timer_fd);
     free(c);
@@ -382,6 +402,7 @@ int locks_user_start(struct preload *preload, const struct collector_target *tar
     c->preload = preload;
     c->sink = sink;
     c->stacks = cpu_stacks(target->cpu);
+    c->switches = cpu_has_switches(target->cpu);
     c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     c->places = calloc(PRELOAD_THREADS_MAX, sizeof(*c->places));
     if (c->timer_fd < 0 || !c->places || lock_names_open(&c->names) < 0) {
@@ -390,7 +411,8 @@ int locks_user_start(struct preload *preload, const struct collector_target *tar
         locks_close(c);
         return r;
     }
-    struct cpu_follower follower = {.context = c, .until = locks_until};
+    struct cpu_follower follower = {
+        .context = c, .until = locks_until, .on_task = on_task, .on_switch = on_switch};
     cpu_follow(target->cpu, &follower);
     c->hurry = true;
     timer_set(c);

@@ -1,6 +1,7 @@
 /* What the files of the user tier of locks share; nobody else includes this.
  *
  * locks_user.c         the collector's life, places of the shared memory
+ * locks_user_off.c     when threads were off the CPU
  * locks_user_rows.c    records and sums to rows of waits and holds
  * locks_user_stacks.c  stacks walked, and taught to the target */
 #pragma once
@@ -14,6 +15,8 @@
 #include "collect/stacks.h"
 
 enum {
+    LOCKS_THREADS_MAX = 1 << 20,     /* whose ids are kept */
+    LOCKS_OFF_THREADS_MAX = 4096,    /* whose times off the CPU are kept */
     LOCKS_STACKS_MAX = 1 << 16,      /* of one place */
     LOCKS_KEPT_BYTES_MAX = 64 << 20, /* slices of stacks that the target recognises */
 };
@@ -49,6 +52,12 @@ struct lock_place {
     struct lock_sum *sums; /* one a row; NULL until there is something in them */
 };
 
+struct lock_off; /* of one thread */
+struct lock_offs {
+    struct map_u64 tids; /* to index + 1 */
+    VEC(struct lock_off *) threads;
+};
+
 struct collector {
     struct preload *preload;
     struct sink *sink;
@@ -59,9 +68,12 @@ struct collector {
     bool stopped;
     struct lock_place *places; /* PRELOAD_THREADS_MAX */
     struct map_u64 threads;    /* pid << 32 | tid to the sink's id, also of some that have ended */
+    struct map_u64 pids;       /* of processes with a place */
     struct map_u64 homes;      /* pid << 32 | tid of threads that have, or had, a place */
     struct preload_taken taken;
     struct unwind_trace trace;
+    bool switches; /* are told */
+    struct lock_offs offs;
     size_t kept_bytes;
     uint64_t sweep_ns;
     uint64_t fresh[PRELOAD_THREADS_MAX / 64]; /* places to look at */
@@ -72,6 +84,14 @@ struct collector {
     uint64_t waits, wait_ns, holds, stacks_walked, complete, recognised, walked_again, skipped;
     uint64_t dropped, dropped_ns, broken, refused, homeless, open;
 };
+
+/* locks_user_off.c */
+/* As the kernel tells it, in the order of time. 0 or -ENOMEM. */
+MUST_USE int lock_offs_switch(struct lock_offs *offs, uint64_t time_ns, int tid, bool out);
+/* False: not known, or no longer. */
+bool lock_offs_between(const struct lock_offs *offs, int tid, uint64_t start_ns, uint64_t end_ns,
+                       uint64_t *ret_ns);
+void lock_offs_deinit(struct lock_offs *offs);
 
 /* locks_user_stacks.c */
 /* A stack record: walked, and taught if the walk can be recognised. */
@@ -89,8 +109,7 @@ void lock_stacks_deinit(struct collector *c, struct lock_place *place);
 MUST_USE int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns);
 MUST_USE int lock_wait_take(struct collector *c, struct lock_place *place,
                             const struct preload_wait *wait, bool is_open);
-/* A thread of the same process that may be named after its end. */
-MUST_USE int lock_thread_meet(struct collector *c, const struct lock_place *place, uint32_t tid,
-                              uint64_t time_ns);
+/* A thread that may be named by a wait after its end. */
+MUST_USE int lock_thread_note(struct collector *c, uint32_t pid, uint32_t tid, uint64_t time_ns);
 /* What was added up in the place since the last time. */
 MUST_USE int lock_sums_take(struct collector *c, struct lock_place *place);

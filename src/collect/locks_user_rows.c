@@ -19,21 +19,17 @@ static uint32_t futex_detail(const struct preload_wait *wait)
     }
 }
 
-static uint64_t thread_key(const struct lock_place *place, uint32_t tid)
-{
-    return (uint64_t)place->pid << 32 | tid;
-}
-
-int lock_thread_meet(struct collector *c, const struct lock_place *place, uint32_t tid,
-                     uint64_t time_ns)
+int lock_thread_note(struct collector *c, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
     uint32_t thread;
-    if (tid > INT32_MAX || !stacks_has_thread(c->stacks, (int)place->pid, (int)tid))
+    if (tid > INT32_MAX || !stacks_has_thread(c->stacks, (int)pid, (int)tid))
         return 0;
-    int r = stacks_thread(c->stacks, time_ns, (int)place->pid, (int)tid, &thread);
+    int r = stacks_thread(c->stacks, time_ns, (int)pid, (int)tid, &thread);
     if (r < 0)
         return r;
-    uint64_t *known = map_u64_at(&c->threads, thread_key(place, tid), NULL);
+    if (c->threads.len >= LOCKS_THREADS_MAX)
+        return -E2BIG;
+    uint64_t *known = map_u64_at(&c->threads, (uint64_t)pid << 32 | tid, NULL);
     if (!known)
         return -ENOMEM;
     *known = thread;
@@ -46,8 +42,8 @@ static int thread_named(struct collector *c, const struct lock_place *place, uin
 {
     if (tid == 0 || tid == place->tid)
         return 0;
-    int r = lock_thread_meet(c, place, tid, time_ns);
-    const uint64_t *known = map_u64_find(&c->threads, thread_key(place, tid));
+    int r = lock_thread_note(c, place->pid, tid, time_ns);
+    const uint64_t *known = map_u64_find(&c->threads, (uint64_t)place->pid << 32 | tid);
     if (r == 0 && known)
         *ret_thread = (uint32_t)*known;
     return r;
@@ -117,6 +113,22 @@ static int row_add(struct collector *c, const struct lock_place *place, uint32_t
     return sink_sample(c->sink, &sample);
 }
 
+/* Who had the lock meanwhile, and how much of it off the CPU: of a hold the thread itself, of a
+ * wait the owner seen at its beginning. */
+static void tally_owned(const struct collector *c, const struct lock_place *place,
+                        const struct preload_wait *wait, struct wait_tally *tally)
+{
+    bool has_owner = wait->record.lock == PRELOAD_MUTEX || wait->record.lock == PRELOAD_READ ||
+                     wait->record.lock == PRELOAD_WRITE;
+    uint32_t owner = wait->record.kind == PRELOAD_HOLD ? place->tid : has_owner ? wait->other : 0;
+    uint64_t off_ns = 0;
+    if (owner == 0 || owner > INT32_MAX ||
+        !lock_offs_between(&c->offs, (int)owner, wait->start_ns, wait->end_ns, &off_ns))
+        return;
+    tally->owned_ns = tally->total_ns;
+    tally->owner_off_ns = off_ns;
+}
+
 int lock_wait_take(struct collector *c, struct lock_place *place, const struct preload_wait *wait,
                    bool is_open)
 {
@@ -129,6 +141,7 @@ int lock_wait_take(struct collector *c, struct lock_place *place, const struct p
     if (r < 0)
         return r;
     wait_tally_one(&one, wait->start_ns, ns);
+    tally_owned(c, place, wait, &one);
     r = row_add(c, place, id, stack, &wait->record, &one);
     if (r < 0 || wait->record.kind == PRELOAD_HOLD || ns < PRELOAD_LONG_NS)
         return r;
@@ -180,6 +193,8 @@ static int sum_take(struct collector *c, struct lock_place *place, struct preloa
         place->ring.broken = true;
         return -EBADMSG;
     }
+    if (c->switches && now.kind == PRELOAD_HOLD && !(now.flags & PRELOAD_SUMMED))
+        tally.owned_ns = tally.total_ns; /* too short to go off the CPU and come back */
     __atomic_store_n(&shared->taken, now.count, __ATOMIC_RELEASE);
     sum->row = now;
     struct preload_wait like = {

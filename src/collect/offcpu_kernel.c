@@ -83,6 +83,7 @@ static int config_make(struct collector *c, const struct collector_target *targe
         .kernel_stack_bytes = KERNEL_STACK_BYTES,
         .waits = c->opts.waits,
         .locks = c->opts.locks,
+        .kernel_recognise = unwind_machine_here() == UNWIND_X86_64,
     };
     offcpu_calls_fill(c->config.calls);
     return target->scope == TARGET_CGROUP ? cgroup_config(target->cgroup, &c->config, why) : 0;
@@ -109,6 +110,8 @@ static uint64_t maps_bytes(void)
            2 * (uint64_t)OFFCPU_TALLIES_MAX *
                (sizeof(struct offcpu_key) + sizeof(struct offcpu_tally) + ELEMENT) +
            (uint64_t)OFFCPU_KERNEL_STACKS_MAX * (8 * OFFCPU_KERNEL_FRAMES + 24) +
+           (uint64_t)OFFCPU_KERNEL_KNOWN_MAX * (10 * OFFCPU_KERNEL_SLOTS + 24 + ELEMENT) +
+           (uint64_t)OBJECTS_SEEN_MAX * (24 + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_MAX *
                (sizeof(struct offcpu_known_key) + sizeof(struct offcpu_known) + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_LONG_MAX * (8 + sizeof(struct offcpu_known_long) + ELEMENT);
@@ -129,6 +132,7 @@ static int fds_find(struct collector *c, struct why *why)
         {"counts", &c->fds.counts},
         {"known", &c->fds.known},
         {"known_long", &c->fds.known_long},
+        {"kernel_known", &c->fds.kernel_known},
     };
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
         *maps[i].fd = bpf_unit_map_fd(c->unit, maps[i].name);
@@ -236,6 +240,7 @@ static void kernel_close(struct collector *c)
     map_u64_deinit(&c->ref_at);
     map_u64_deinit(&c->seen_at);
     map_u64_deinit(&c->tops);
+    map_u64_deinit(&c->kernel_places);
     VEC_FREE(&c->refs);
     VEC_FREE(&c->seen);
     VEC_FREE(&c->processes);

@@ -93,8 +93,7 @@ void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_en
         struct str line = str_cut(&text, '\n');
         struct str word = str_word(&line);
         (void)str_word(&line);
-        if (start == 0 && str_is(str_word(&line), "__schedule") &&
-            str_to_u64(word, 16, &start) < 0)
+        if (start == 0 && str_is(str_word(&line), "__schedule") && str_to_u64(word, 16, &start) < 0)
             return;
         /* The list is in the order of addresses; several names may stand at one. */
         if (start != 0 && str_to_u64(word, 16, &address) == 0 && address > start) {

@@ -31,6 +31,8 @@ static int counters_put(struct collector *c)
         {"waits.stacks_truncated", UNIT_COUNT, c->truncated},
         {"waits.stacks_learnt", UNIT_COUNT, known.learnt},
         {"waits.stacks_unlearnable", UNIT_COUNT, known.unlearnable},
+        {"waits.kernel_recognised", UNIT_COUNT, told[OFFCPU_KERNEL_RECOGNISED]},
+        {"waits.kernel_learnt", UNIT_COUNT, c->kernel_learnt},
         {"waits.stacks_taken_back", UNIT_COUNT, known.taken_back},
         {"waits.lost.stacks_spared", UNIT_COUNT, told[OFFCPU_SPARED]},
         {"waits.lost.stacks_unreadable", UNIT_COUNT, told[OFFCPU_UNREADABLE]},

@@ -4,6 +4,7 @@
  * offcpu_kernel_calls.c    what is known about system calls, as data
  * offcpu_kernel_records.c  what the ring says: stacks to walk, long waits, ends of threads
  * offcpu_kernel_rows.c     from the program's keys to rows of the sink
+ * offcpu_kernel_frames.c   kernel stacks
  * offcpu_kernel_finish.c   what still went on, counters, how it was measured */
 #pragma once
 
@@ -48,7 +49,7 @@ struct offcpu_process {
 };
 
 struct offcpu_fds {
-    int control, threads, deep, tallies[2], kernel_stacks, counts, known, known_long;
+    int control, threads, deep, tallies[2], kernel_stacks, kernel_known, counts, known, known_long;
 };
 
 struct collector {
@@ -80,7 +81,8 @@ struct collector {
     struct map_u64 exec_of; /* tid to the exec it was last seen with */
     VEC(struct offcpu_seen) seen;
     VEC(struct offcpu_process) processes;
-    struct map_u64 tops; /* stack << 32 | kernel stack to stack with both */
+    struct map_u64 tops;          /* stack << 32 | kernel stack to stack with both */
+    struct map_u64 kernel_places; /* depth, call and which to the kernel stack learnt there + 1 */
 
     struct offcpu_key *batch_keys;
     struct offcpu_tally *batch_tallies;
@@ -89,7 +91,7 @@ struct collector {
 
     uint32_t series_offcpu, series_running;
     uint64_t events, walked, complete, truncated, stale, refs_lost, malformed, refused, stray;
-    uint64_t open_waits;
+    uint64_t open_waits, kernel_learnt;
     uint64_t own_ns; /* CPU time of ours, spent here */
     struct why why;  /* of a failure while following */
 };
@@ -105,6 +107,16 @@ void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_en
 MUST_USE int offcpu_records_take(struct collector *c, uint64_t time_ns);
 /* What was mapped may have changed: stacks that hang on it are void from `since_ns` on. */
 void offcpu_code_check(struct collector *c, uint64_t since_ns);
+
+/* offcpu_kernel_frames.c */
+/* A kernel stack on top of another one; negative: none. */
+MUST_USE int offcpu_kernel_part(struct collector *c, uint32_t stack, int32_t kernel_stack,
+                                uint32_t *ret);
+/* Tells the program how to recognise a kernel stack. */
+MUST_USE int offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel);
+/* Of a walked stack: the words that are return addresses. False: not all of them were found. */
+bool offcpu_kernel_slots(const struct offcpu_kernel *kernel, const uint64_t *frames, size_t count,
+                         struct offcpu_kernel_known *ret);
 
 /* offcpu_kernel_rows.c */
 struct offcpu_span {

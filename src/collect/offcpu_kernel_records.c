@@ -93,18 +93,12 @@ static int process_note(struct collector *c, const struct offcpu_copy *copy)
 /* ---- stacks ---- */
 
 static int learn(struct collector *c, const struct offcpu_copy *copy,
-                 const struct unwind_registers *registers)
+                 const struct offcpu_known_key *place, const struct unwind_registers *registers)
 {
-    struct offcpu_known_key place = {
-        .pc = copy->pc,
-        .sp = copy->address,
-        .kernel_tgid = copy->kernel_tgid,
-        .exec = copy->head.exec,
-    };
     struct code_context context = {c, (int)copy->head.tgid, copy->head.time_ns};
     struct known_code code = {code_at, NULL, &context};
     struct known_walk walk = {
-        .place = &place,
+        .place = place,
         .registers = registers,
         .trace = c->trace,
         .code = &code,
@@ -118,30 +112,27 @@ static int learn(struct collector *c, const struct offcpu_copy *copy,
     return r;
 }
 
-/* Deeper than what is copied: the next time more of it is. */
-static void deep_tell(struct collector *c, uint32_t kernel_tid)
+/* So much is copied the next time. The stack the process began with needs no telling. */
+static void pages_tell(struct collector *c, uint32_t kernel_tid, const struct stacks_found *found)
 {
-    uint8_t yes = 1;
-    (void)bpf_map_update_elem(c->fds.deep, &kernel_tid, &yes, BPF_ANY);
+    uint64_t pages = found->slice_used_bytes / OFFCPU_PAGE_BYTES + 1;
+    if (found->end != UNWIND_ROOT)
+        pages = OFFCPU_COPY_PAGES_DEEP;
+    uint8_t told = (uint8_t)MIN(pages, (uint64_t)OFFCPU_COPY_PAGES_DEEP);
+    (void)bpf_map_update_elem(c->fds.deep, &kernel_tid, &told, BPF_ANY);
 }
 
-static int copy_take(struct collector *c, const struct offcpu_copy *copy, size_t bytes)
+static int walk(struct collector *c, const struct offcpu_copy *copy,
+                const struct offcpu_known_key *place, const struct unwind_registers *registers,
+                const struct unwind_slice *slice)
 {
     struct stacks_found found;
-    struct offcpu_seen *seen;
-    if (bytes < sizeof(*copy) || copy->len > bytes - sizeof(*copy)) {
-        c->malformed++;
-        return 0;
-    }
-    struct unwind_registers registers = {.pc = copy->pc, .known = copy->known};
-    for (unsigned i = 0; i < OFFCPU_REGISTERS; i++)
-        registers.reg[i] = copy->registers[i];
     struct stacks_sample sample = {
         .time_ns = copy->head.time_ns,
         .pid = (int)copy->head.tgid,
         .tid = (int)copy->head.tid,
-        .registers = &registers,
-        .slice = {.address = copy->address, .bytes = copy->bytes, .len = copy->len},
+        .registers = registers,
+        .slice = *slice,
         .trace = c->trace,
     };
     int r = stacks_sample(c->stacks, &sample, &found);
@@ -150,15 +141,38 @@ static int copy_take(struct collector *c, const struct offcpu_copy *copy, size_t
     c->walked++;
     c->complete += found.end == UNWIND_ROOT;
     c->truncated += found.end == UNWIND_TRUNCATED;
-    if (found.end == UNWIND_TRUNCATED)
-        deep_tell(c, copy->kernel_tid);
-    r = offcpu_seen_get(c, copy->head.tid, copy->head.tgid, copy->head.exec, copy->head.time_ns,
-                        &seen);
-    if (r == 0)
-        r = ref_put(c, copy->ref, found.stack);
-    if (r == 0)
-        r = learn(c, copy, &registers);
-    return r;
+    pages_tell(c, copy->kernel_tid, &found);
+    r = ref_put(c, copy->ref, found.stack);
+    return r < 0 ? r : learn(c, copy, place, registers);
+}
+
+static int copy_take(struct collector *c, const struct offcpu_copy *copy, size_t bytes)
+{
+    struct offcpu_seen *seen;
+    if (bytes < sizeof(*copy) || copy->len > bytes - sizeof(*copy)) {
+        c->malformed++;
+        return 0;
+    }
+    struct unwind_registers registers = {.pc = copy->pc, .known = copy->known};
+    for (unsigned i = 0; i < OFFCPU_REGISTERS; i++)
+        registers.reg[i] = copy->registers[i];
+    struct unwind_slice slice = {.address = copy->address, .bytes = copy->bytes, .len = copy->len};
+    struct offcpu_known_key place = {
+        .pc = copy->pc,
+        .sp = copy->address,
+        .kernel_tgid = copy->kernel_tgid,
+        .exec = copy->head.exec,
+    };
+    int r = offcpu_seen_get(c, copy->head.tid, copy->head.tgid, copy->head.exec, copy->head.time_ns,
+                            &seen);
+    if (r < 0)
+        return r;
+    /* Many of a kind come before the program is told of the first. */
+    uint64_t ref = known_stacks_find(c->known, &place, &registers, &slice, unwind_machine_here());
+    const uint64_t *at = ref ? map_u64_find(&c->ref_at, ref) : NULL;
+    if (at)
+        return ref_put(c, copy->ref, c->refs.data[*at - 1].stack);
+    return walk(c, copy, &place, &registers, &slice);
 }
 
 static int event_take(struct collector *c, const struct offcpu_event *event, size_t bytes)
@@ -191,6 +205,11 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
         return event_take(c, (const void *)head, bytes);
     case OFFCPU_EXIT:
         return exit_take(c, head);
+    case OFFCPU_KERNEL:
+        if (bytes == sizeof(struct offcpu_kernel))
+            return offcpu_kernel_learn(c, (const void *)head);
+        c->malformed++;
+        return 0;
     default:
         c->malformed++;
         return 0;

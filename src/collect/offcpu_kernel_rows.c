@@ -51,42 +51,6 @@ int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t e
 
 /* ---- where ---- */
 
-/* The way from __schedule() to us is not the thread's. */
-static size_t schedule_skip(const struct collector *c, const uint64_t *frames, size_t count)
-{
-    for (size_t i = 0; i < count && c->schedule_start != 0; i++)
-        if (frames[i] >= c->schedule_start && frames[i] < c->schedule_end)
-            return i;
-    return 0;
-}
-
-static int kernel_part(struct collector *c, uint32_t stack, int32_t kernel_stack, uint32_t *ret)
-{
-    uint64_t frames[OFFCPU_KERNEL_FRAMES] = {0};
-    size_t count = 0;
-    *ret = stack;
-    if (kernel_stack < 0)
-        return 0;
-    bool fresh;
-    uint64_t *at = map_u64_at(&c->tops, (uint64_t)stack << 32 | (uint32_t)kernel_stack, &fresh);
-    if (!at)
-        return -ENOMEM;
-    if (!fresh) {
-        *ret = (uint32_t)*at;
-        return 0;
-    }
-    *at = stack;
-    if (bpf_map_lookup_elem(c->fds.kernel_stacks, &kernel_stack, frames) < 0)
-        return 0;
-    while (count < OFFCPU_KERNEL_FRAMES && frames[count] != 0)
-        count++;
-    size_t skip = schedule_skip(c, frames, count);
-    int r = stacks_on_top(c->stacks, stack, frames + skip, count - skip, ret);
-    if (r == 0)
-        *at = *ret; /* nothing was added to the map since */
-    return r;
-}
-
 /* A stack by its ref, as of the moment when it was seen. */
 static uint32_t user_part(struct collector *c, uint64_t ref, uint64_t time_ns)
 {
@@ -166,7 +130,7 @@ int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_
     if (r < 0)
         return r;
     info.waker_stack = user_part(c, key->waker_stack, last_ns);
-    r = kernel_part(c, user_part(c, key->stack, last_ns), key->kernel_stack, &info.stack);
+    r = offcpu_kernel_part(c, user_part(c, key->stack, last_ns), key->kernel_stack, &info.stack);
     if (r == 0)
         r = sink_wait(c->sink, &info, ret_row);
     if (r == 0)
@@ -210,7 +174,7 @@ int offcpu_event_put(struct collector *c, const struct offcpu_key *key,
         r = sink_wait_event(c->sink, &event);
     if (r == 0)
         r = offcpu_sample(c, &info, span->start_ns + ns, ns);
-    if (r < 0 || info.kind != WAIT_BLOCKED || span->end_ns == span->wake_ns)
+    if (r < 0 || info.kind != WAIT_BLOCKED || span->end_ns == span->wake_ns || !c->opts.waits)
         return r;
     /* Woken, but not on a CPU yet: that part is of the run queue. */
     struct wait_info runq = {

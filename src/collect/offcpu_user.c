@@ -25,9 +25,8 @@ struct collector {
     int timer_fd;
     bool stopped;
     uint64_t end_ns;
-    char not_higher[512];
-    uint64_t run_delay_ns; /* of threads that were there at the end; by the kernel's books */
-    bool run_delay_known;
+    char not_kernel[512];
+    char not_higher[1024]; /* what stands in the way of the next tier */
 };
 
 static int on_until(void *context, uint64_t time_ns)
@@ -122,17 +121,35 @@ static int present_read(struct collector *c, const struct collector_target *targ
     return r == -ENOENT || r == -ESRCH ? 0 : r;
 }
 
+static const char *not_user(const struct collector *c)
+{
+    const char *na = cpu_events_na(c->cpu);
+    return na ? na : "switch records were not asked for";
+}
+
+void offcpu_user_why_not(struct collector *c, const char *text)
+{
+    snprintf(c->not_kernel, sizeof(c->not_kernel), "%s", text);
+    if (c->tier == TIER_FLOOR)
+        snprintf(c->not_higher, sizeof(c->not_higher), "user tier: %s; kernel tier: %s",
+                 not_user(c), text);
+    else
+        snprintf(c->not_higher, sizeof(c->not_higher), "%s", text);
+}
+
 static void reason_find(struct collector *c, const struct offcpu_opts *opts)
 {
     struct probe bpf = {0};
+    char text[512];
     if (opts->tier == TIER_USER) {
         offcpu_user_why_not(c, "the user tier was asked for");
         return;
     }
     probe_bpf_tracing(&bpf);
-    snprintf(c->not_higher, sizeof(c->not_higher), "%s%s%s",
+    snprintf(text, sizeof(text), "%s%s%s",
              bpf.ok ? "the kernel tier could not be started" : bpf.detail,
              bpf.remedy[0] ? "; " : "", bpf.remedy);
+    offcpu_user_why_not(c, text);
 }
 
 static int start(struct collector *c, const struct offcpu_opts *opts,
@@ -192,21 +209,6 @@ static int user_drain(struct collector *c, struct why *why)
     return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
 }
 
-/* How long threads were ready but not running, by the kernel's books: a sum, of those that are
- * still there. */
-static void run_delay_read(struct collector *c)
-{
-    for (size_t i = 0; i < c->threads.threads.len; i++) {
-        const struct user_thread *thread = &c->threads.threads.data[i];
-        uint64_t run_ns, wait_ns;
-        if (thread->where == USER_GONE ||
-            proc_schedstat_read(thread->pid, thread->tid, &run_ns, &wait_ns) < 0)
-            continue;
-        c->run_delay_ns += wait_ns;
-        c->run_delay_known |= run_ns > 0;
-    }
-}
-
 static int user_stop(struct collector *c, struct why *why)
 {
     (void)why;
@@ -217,7 +219,8 @@ static int user_stop(struct collector *c, struct why *why)
     /* It stays open: somebody may still poll it. */
     struct itimerspec never = {0};
     (void)timerfd_settime(c->timer_fd, 0, &never, NULL);
-    run_delay_read(c);
+    for (size_t i = 0; i < c->threads.threads.len; i++)
+        user_threads_delay_read(&c->threads, &c->threads.threads.data[i], c->end_ns);
     return 0;
 }
 
@@ -285,7 +288,9 @@ static void text_put(struct jsonw *json, const char *key, const char *text)
 static void document_fill(const struct collector *c, struct jsonw *json)
 {
     text_put(json, "tier", tier_name(c->tier));
-    text_put(json, "why_not_kernel", c->not_higher);
+    text_put(json, "why_not_kernel", c->not_kernel);
+    if (c->tier == TIER_FLOOR)
+        text_put(json, "why_not_user", not_user(c));
     jsonw_key(json, "reader_hz");
     jsonw_u64(json, USER_READER_HZ);
     if (c->reader.denied > 0) {
@@ -294,11 +299,11 @@ static void document_fill(const struct collector *c, struct jsonw *json)
         text_put(json, "looks_na", words);
     }
     jsonw_key(json, "run_delay_ms");
-    if (c->run_delay_known)
-        jsonw_f64(json, (double)c->run_delay_ns / 1e6);
+    if (c->threads.delay_known)
+        jsonw_f64(json, (double)c->threads.delay_ns / 1e6);
     else
         jsonw_text(json, STR("n/a: the kernel keeps no books of it (CONFIG_SCHED_INFO), or no "
-                             "thread was left at the end"));
+                             "thread was looked at"));
     jsonw_key(json, "not_known");
     jsonw_array_begin(json);
     if (c->tier == TIER_FLOOR)
@@ -364,11 +369,6 @@ enum tier offcpu_user_tier(const struct collector *c)
 const char *offcpu_user_not_higher(const struct collector *c)
 {
     return c->not_higher;
-}
-
-void offcpu_user_why_not(struct collector *c, const char *text)
-{
-    snprintf(c->not_higher, sizeof(c->not_higher), "%s", text);
 }
 
 void offcpu_user_leave_out(struct collector *c, bool (*covered)(void *context, int pid, int tid),

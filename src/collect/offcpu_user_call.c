@@ -46,8 +46,11 @@ int user_call_parse(struct str line, struct user_call *ret)
     if (hex_parse(str_word(&line), &call.sp) < 0 || hex_parse(str_word(&line), &call.pc) < 0 ||
         str_word(&line).len > 0)
         return -EBADMSG;
-    /* A program of 32 bits: its calls have other numbers. */
-    if (number >= 0 && call.sp >> 32 == 0)
+    /* A thread of the kernel has neither stack nor call of a program, whatever stands there; a
+     * program of 32 bits has calls of other numbers. */
+    if (user_call_in_kernel(&call))
+        call.syscall = WAIT_SYSCALL_NONE;
+    else if (number >= 0 && call.sp >> 32 == 0)
         call.syscall = WAIT_SYSCALL_UNKNOWN;
     *ret = call;
     return 0;
@@ -180,6 +183,8 @@ static bool is_limited(const struct call_row *row, const struct user_call *call)
 void user_call_facts(const struct user_call *call, struct user_call_facts *ret)
 {
     *ret = (struct user_call_facts){.fd = -1};
+    if (user_call_in_kernel(call))
+        return;
     if (call->syscall == WAIT_SYSCALL_NONE) {
         ret->flags = WAIT_FAULT;
         ret->may_be_disk = true;

@@ -17,7 +17,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 256, PAGE_BYTES = 4096, PAGES_MAX = USER_SLICE_BYTES_MAX / PAGE_BYTES + 1 };
+enum {
+    TRIES_MAX = 8,
+    LINE_BYTES = 256,
+    PAGE_BYTES = 4096,
+    PAGES_MAX = USER_SLICE_BYTES_MAX / PAGE_BYTES + 1
+};
 
 /* The kernel makes the line anew for each read from the beginning. */
 static int line_read(int fd, char line[LINE_BYTES])
@@ -82,17 +87,11 @@ static uint32_t state_flags(int pid, int tid, const struct user_call_facts *fact
     return stat.state == 'T' || stat.state == 't' ? flags & ~(uint32_t)WAIT_FAULT : flags;
 }
 
-int user_look(int pid, int tid, struct user_look *look)
+static int look_once(int fd, struct user_look *look)
 {
-    char path[64], before[LINE_BYTES], after[LINE_BYTES];
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
+    char before[LINE_BYTES], after[LINE_BYTES];
+    int pid = look->pid;
     look->begin_ns = clock_mono_ns();
-    look->pid = pid;
-    look->tid = tid;
-    look->len = 0;
     int r = line_read(fd, before);
     if (r == 0)
         r = user_call_parse(str_from(before), &look->call);
@@ -102,12 +101,29 @@ int user_look(int pid, int tid, struct user_look *look)
     look->len = user_memory_read(pid, look->call.sp, look->bytes, look->cap);
     look->owner = owner_read(pid, &look->facts);
     look->fd = fd_read(pid, &look->facts);
-    look->flags = state_flags(pid, tid, &look->facts);
+    look->flags = state_flags(pid, look->tid, &look->facts);
     r = line_read(fd, after);
     if (r < 0)
         return r;
     look->end_ns = clock_mono_ns();
     return strcmp(before, after) == 0 ? 0 : -EAGAIN;
+}
+
+int user_look(int pid, int tid, struct user_look *look)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    look->pid = pid;
+    look->tid = tid;
+    look->len = 0;
+    /* One that waits for moments only, again and again, is not found waiting at once. */
+    int r = -EAGAIN;
+    for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++)
+        r = look_once(fd, look);
+    return r;
 }
 
 void user_look_denied(int error, int pid, char *text, size_t size)

@@ -34,6 +34,11 @@ struct user_call {
     uint64_t args[6];
     uint64_t sp, pc;
 };
+/* A thread of the kernel itself. */
+static inline bool user_call_in_kernel(const struct user_call *call)
+{
+    return call->sp == 0 && call->pc == 0;
+}
 /* 0; -EAGAIN when the thread runs; -EBADMSG. */
 MUST_USE int user_call_parse(struct str line, struct user_call *ret);
 
@@ -111,6 +116,7 @@ struct user_thread {
     uint64_t off_ns;     /* off the CPU so far, this time not included */
     uint64_t running_ns; /* not told yet */
     uint64_t looked_ns;
+    uint64_t delay_ns, delay_read_ns; /* ready, not running, by the kernel's books; when read */
     uint32_t slice_bytes;
     /* Where a frame pointer was found that nobody shows: for the same place it is the same. */
     uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
@@ -144,6 +150,8 @@ struct user_threads {
 
     uint64_t seen, observed, alike, unknown, broken, too_many, refused, preempted;
     uint64_t blocked_ns, observed_ns, alike_ns, ready_ns, running_ns;
+    uint64_t delay_ns; /* of threads that ended: as last read of each */
+    bool delay_known;
 };
 
 void user_threads_deinit(struct user_threads *t);
@@ -165,6 +173,8 @@ MUST_USE int user_threads_observe(struct user_threads *t, uint64_t end_ns, int t
 MUST_USE int user_threads_suppose(struct user_threads *t, int tid, const struct user_cause *cause);
 /* NULL: not known. Valid until the next call. */
 struct user_thread *user_threads_find(struct user_threads *t, int tid);
+/* How long it was ready but not running, by the kernel's books; a fifth of a second old at most. */
+void user_threads_delay_read(struct user_threads *t, struct user_thread *thread, uint64_t now_ns);
 /* Tells the sink what was added up, each 100 ms. */
 MUST_USE int user_threads_until(struct user_threads *t, uint64_t time_ns);
 /* The recording ends here; waits that have not ended are told as such. */

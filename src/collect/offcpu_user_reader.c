@@ -78,6 +78,7 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     reader->looked++;
     /* Its first wait after the horizon may be this one: the next will be looked at again. */
     thread->looked_ns = clock_mono_ns();
+    user_threads_delay_read(reader->threads, thread, thread->looked_ns);
     *wanted = 0;
     switch (r) {
     case 0:
@@ -275,6 +276,8 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
         return 0;
     }
     bool waits = user_threads_waits(t, look->tid, look->begin_ns);
+    if (waits && user_call_in_kernel(&look->call)) /* there is nothing to walk */
+        return user_threads_observe(t, look->end_ns, look->tid, &cause, 0);
     int r = walk(reader, thread, look, &found);
     if (r < 0)
         return r;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "collect/offcpu_user_parts.h"
 #include "model/wait_book.h"
+#include "target/proc.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,8 @@ enum {
     GONE_KEPT = 256,  /* ended threads that are remembered: a record may come late */
     SAME_NS = 100000, /* two events of one thread tell the same thing this close to each other */
 };
-#define FLUSH_NS (100 * NS_PER_MS)
+#define FLUSH_NS     (100 * NS_PER_MS)
+#define DELAY_AGE_NS (200 * NS_PER_MS)
 
 void user_threads_deinit(struct user_threads *t)
 {
@@ -274,10 +276,13 @@ static int wait_end(struct user_threads *t, struct user_thread *thread, uint64_t
 
 static void run_begin(struct user_threads *t, struct user_thread *thread, uint64_t time_ns)
 {
+    /* What is told is some milliseconds old: who waited for a moment may well do so now. */
+    if (thread->where == USER_BLOCKED)
+        t->wanted.data[index_of(t, thread)] = !thread->observed &&
+                                              thread->looked_ns < thread->since_ns;
     thread->where = USER_ON;
     thread->since_ns = time_ns;
     thread->observed = thread->assumed = false;
-    t->wanted.data[index_of(t, thread)] = 0;
 }
 
 static void run_end(struct user_threads *t, struct user_thread *thread, uint64_t time_ns)
@@ -335,7 +340,8 @@ static void switch_out(struct user_threads *t, struct user_thread *thread, uint6
     thread->since_ns = time_ns;
     thread->observed = thread->assumed = false;
     /* Looks are ahead of what we are told: this one may have been seen already. */
-    t->wanted.data[index_of(t, thread)] = !preempted && thread->looked_ns < time_ns;
+    if (!preempted)
+        t->wanted.data[index_of(t, thread)] = thread->looked_ns < time_ns;
 }
 
 int user_threads_switch(struct user_threads *t, uint64_t time_ns, int pid, int tid, bool out,
@@ -410,6 +416,7 @@ int user_threads_exit(struct user_threads *t, uint64_t time_ns, int tid)
     if (r == 0)
         r = thread_put(t, thread, time_ns);
     thread->where = USER_GONE;
+    t->delay_ns += thread->delay_ns;
     t->wanted.data[index_of(t, thread)] = 0;
     if (VEC_PUSH(&t->gone, index_of(t, thread)) < 0)
         return -ENOMEM;
@@ -473,6 +480,18 @@ int user_threads_suppose(struct user_threads *t, int tid, const struct user_caus
     return r;
 }
 
+void user_threads_delay_read(struct user_threads *t, struct user_thread *thread, uint64_t now_ns)
+{
+    uint64_t run_ns, wait_ns;
+    if (thread->where == USER_GONE ||
+        (thread->delay_read_ns > 0 && now_ns - thread->delay_read_ns < DELAY_AGE_NS) ||
+        proc_schedstat_read(thread->pid, thread->tid, &run_ns, &wait_ns) < 0)
+        return;
+    thread->delay_read_ns = now_ns;
+    thread->delay_ns = wait_ns;
+    t->delay_known |= run_ns > 0; /* a kernel that keeps no such books shows zeros */
+}
+
 int user_threads_until(struct user_threads *t, uint64_t time_ns)
 {
     if (time_ns == UINT64_MAX || time_ns < t->flush_ns)
@@ -516,6 +535,7 @@ int user_threads_end(struct user_threads *t, uint64_t time_ns)
         if (r == 0)
             r = thread_put(t, thread, end_ns);
         thread->where = USER_GONE;
+        t->delay_ns += thread->delay_ns;
     }
     return r;
 }

@@ -32,7 +32,6 @@ static bool size_is_right(const struct preload_record *record, uint64_t room)
                record->bytes <= sizeof(struct preload_stack) + PRELOAD_SLICE_BYTES;
     case PRELOAD_WAIT:
     case PRELOAD_HOLD:
-    case PRELOAD_MEET:
         return record->bytes == sizeof(struct preload_wait) && record->lock < PRELOAD_LOCKS;
     default:
         return false;

@@ -38,6 +38,9 @@ void stacks_close(struct stacks *stacks); /* NULL is fine */
 /* A process that runs already: its threads, names and mappings are read from /proc. */
 MUST_USE int stacks_attach(struct stacks *stacks, int pid, uint64_t time_ns, struct why *why);
 
+/* What is mapped there now, where nobody announces it. */
+MUST_USE int stacks_read_again(struct stacks *stacks, int pid, uint64_t time_ns);
+
 /* Reads the unwind rows of all that is mapped there now, before the first sample needs them: it
  * takes a while for large programs, and samples would be lost meanwhile. */
 MUST_USE int stacks_preload(struct stacks *stacks, int pid);

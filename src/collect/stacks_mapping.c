@@ -198,6 +198,13 @@ int mappings_read(struct stacks *st, uint32_t process, uint64_t time_ns)
     return 0;
 }
 
+int stacks_read_again(struct stacks *st, int pid, uint64_t time_ns)
+{
+    uint32_t process = 0;
+    int r = process_need(st, time_ns, pid, &process);
+    return r < 0 ? r : mappings_read(st, process, time_ns);
+}
+
 int mappings_upgrade(struct stacks *st, uint32_t image)
 {
     const struct unwind_image *rows = st->images.data[image].rows;

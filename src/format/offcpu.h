@@ -13,6 +13,10 @@ enum {
     OFFCPU_BUCKETS = 128,      /* as WAIT_BUCKETS of the model */
     OFFCPU_KERNEL_FRAMES = 48,
     OFFCPU_KERNEL_STACKS_MAX = 4096,
+    OFFCPU_KERNEL_KNOWN_MAX = 2048,
+    OFFCPU_KERNEL_SLOTS = 32,
+    OFFCPU_KERNEL_WORDS = 512, /* of a kernel stack that can be recognised */
+    OFFCPU_KERNEL_ALIKE = 8,
     OFFCPU_KNOWN_MAX = 8192,
     OFFCPU_KNOWN_LONG_MAX = 1024,
     OFFCPU_KNOWN_SLOTS = 64,
@@ -21,9 +25,10 @@ enum {
     OFFCPU_HEAD_BYTES_MAX =
         4096, /* of a stack, read at once to compare; what is above one by one */
     OFFCPU_PAGE_BYTES = 4096,
+    OFFCPU_COPY_PAGES_SHORT = 1,
     OFFCPU_COPY_PAGES = 4,
     OFFCPU_COPY_PAGES_DEEP = 16,
-    OFFCPU_COPIES_A_ROUND = 32, /* of one thread: a program that never stops surprising us */
+    OFFCPU_COPIES_A_ROUND = 192, /* of one thread: a program that never stops surprising us */
     OFFCPU_CALLS_MAX = 512,
     OFFCPU_REGISTERS = 32,
 };
@@ -68,7 +73,7 @@ struct offcpu_config {
     uint32_t ring_bytes;
     uint32_t kernel_stack_bytes; /* of a thread: THREAD_SIZE */
     uint32_t waits, locks;       /* what was asked for, 0 or 1 */
-    uint32_t unused;
+    uint32_t kernel_recognise;   /* 1: as kernel_known.h does */
     struct offcpu_call calls[OFFCPU_CALLS_MAX];
 };
 _Static_assert(sizeof(struct offcpu_config) == 56 + 4 * OFFCPU_CALLS_MAX, "shared with BPF");
@@ -183,11 +188,36 @@ struct offcpu_known_long {
 };
 _Static_assert(sizeof(struct offcpu_known_long) == 12 * OFFCPU_KNOWN_SLOTS_LONG, "shared with BPF");
 
+/* Map "kernel_known": kernel stacks that were walked once. The same call with the same return
+ * addresses in all slots is the same stack. Slots lie so far above the program's context, but for
+ * the outermost, which lies so far below where the thread's kernel stack begins: in between the
+ * kernel leaves some room, by chance, at every system call. */
+struct offcpu_kernel_place {
+    int32_t syscall;
+    uint32_t object_kind; /* reading a pipe is not reading a socket */
+    uint32_t alike;
+    uint32_t unused;
+};
+_Static_assert(sizeof(struct offcpu_kernel_place) == 16, "shared with BPF");
+
+struct offcpu_kernel_known {
+    int32_t id; /* in the map "kernel_stacks" */
+    uint32_t count;
+    uint32_t head_bytes; /* of the stack from the context up: all slots lie there */
+    uint32_t below_top;  /* bytes: where the outermost return address is */
+    uint64_t top_value;
+    uint64_t values[OFFCPU_KERNEL_SLOTS];
+    uint16_t indexes[OFFCPU_KERNEL_SLOTS]; /* of words, from the context up */
+};
+_Static_assert(sizeof(struct offcpu_kernel_known) == 24 + 10 * OFFCPU_KERNEL_SLOTS,
+               "shared with BPF");
+
 /* In the ring "told". */
 enum offcpu_record {
     OFFCPU_COPY = 1,
     OFFCPU_EVENT = 2,
     OFFCPU_EXIT = 3, /* of a thread: its names can still be asked for */
+    OFFCPU_KERNEL = 4,
 };
 struct offcpu_head {
     uint32_t record; /* enum offcpu_record */
@@ -214,6 +244,16 @@ struct offcpu_copy {
 };
 _Static_assert(sizeof(struct offcpu_copy) == 72 + 8 * OFFCPU_REGISTERS, "shared with BPF");
 
+/* A kernel stack that was walked, with its words. */
+struct offcpu_kernel {
+    struct offcpu_head head;
+    struct offcpu_kernel_place place;
+    int32_t id;
+    uint32_t depth; /* bytes from the program's context to where the kernel stack begins */
+    uint64_t words[OFFCPU_KERNEL_WORDS];
+};
+_Static_assert(sizeof(struct offcpu_kernel) == 48 + 8 * OFFCPU_KERNEL_WORDS, "shared with BPF");
+
 /* A long wait. Its tally is in no map. */
 struct offcpu_event {
     struct offcpu_head head; /* time_ns: on a CPU again */
@@ -225,18 +265,19 @@ _Static_assert(sizeof(struct offcpu_event) == 24 + 72 + 32, "shared with BPF");
 
 /* Map "counts": one of each a CPU. */
 enum offcpu_count {
-    OFFCPU_WAITS,          /* ended */
-    OFFCPU_RECOGNISED,     /* stacks */
-    OFFCPU_VERIFIED,       /* slots that were compared for that */
-    OFFCPU_COPIED,         /* stacks: first of their place */
-    OFFCPU_READ_AGAIN,     /* stacks: none of those known at their place */
-    OFFCPU_SPARED,         /* stacks not copied: the thread had enough of them this round */
-    OFFCPU_UNREADABLE,     /* stacks of which nothing could be read */
-    OFFCPU_RING_FULL,      /* stacks, events or ends that found no room */
-    OFFCPU_THREADS_FULL,   /* threads that could not be taken up */
-    OFFCPU_TALLIES_MERGED, /* waits that were added up without their waker for want of room */
-    OFFCPU_TALLIES_FULL,   /* waits that were lost for want of room */
-    OFFCPU_KERNEL_FULL,    /* kernel stacks that could not be kept */
-    OFFCPU_WAKERS,         /* wake-ups noted */
+    OFFCPU_WAITS,             /* ended */
+    OFFCPU_RECOGNISED,        /* stacks */
+    OFFCPU_VERIFIED,          /* slots that were compared for that */
+    OFFCPU_COPIED,            /* stacks: first of their place */
+    OFFCPU_READ_AGAIN,        /* stacks: none of those known at their place */
+    OFFCPU_SPARED,            /* stacks not copied: the thread had enough of them this round */
+    OFFCPU_UNREADABLE,        /* stacks of which nothing could be read */
+    OFFCPU_RING_FULL,         /* stacks, events or ends that found no room */
+    OFFCPU_THREADS_FULL,      /* threads that could not be taken up */
+    OFFCPU_TALLIES_MERGED,    /* waits that were added up without their waker for want of room */
+    OFFCPU_TALLIES_FULL,      /* waits that were lost for want of room */
+    OFFCPU_KERNEL_FULL,       /* kernel stacks that could not be kept */
+    OFFCPU_WAKERS,            /* wake-ups noted */
+    OFFCPU_KERNEL_RECOGNISED, /* kernel stacks */
     OFFCPU_COUNTS,
 };

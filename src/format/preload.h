@@ -92,13 +92,15 @@ static inline uint64_t preload_known_tag(uint64_t pc, uint64_t sp)
 }
 
 #define PRELOAD_LONG_NS 1000000u /* from here on a wait is told by itself */
+/* The same of a hold, so that its holder's time off the CPU can be found. Below, there is none
+ * worth speaking of: to go and come back takes about as long. */
+#define PRELOAD_HOLD_LONG_NS 10000u
 
 enum preload_kind {
     PRELOAD_PAD = 0, /* nothing, up to the end of the ring */
     PRELOAD_STACK = 1,
     PRELOAD_WAIT = 2,
     PRELOAD_HOLD = 3, /* a lock was held from start_ns to end_ns */
-    PRELOAD_MEET = 4, /* `other` will be named by a wait when it has ended already */
 };
 
 enum preload_lock {
@@ -118,6 +120,7 @@ enum preload_flag {
     PRELOAD_EXPIRED = 1 << 1,  /* and it was reached */
     PRELOAD_SAMPLED = 1 << 2,  /* one of PRELOAD_HOLD_EVERY */
     PRELOAD_PRIORITY = 1 << 3, /* a mutex that hands on priorities */
+    PRELOAD_SUMMED = 1 << 4,   /* a long hold that was added up for want of room */
 };
 
 struct preload_record {
@@ -137,7 +140,7 @@ struct preload_stack { /* PRELOAD_STACK */
 };
 _Static_assert(sizeof(struct preload_stack) == 136, "shared with the target");
 
-struct preload_wait { /* PRELOAD_WAIT, PRELOAD_HOLD, PRELOAD_MEET */
+struct preload_wait { /* PRELOAD_WAIT, PRELOAD_HOLD */
     struct preload_record record;
     uint64_t object; /* address */
     uint64_t start_ns, end_ns;

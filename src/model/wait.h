@@ -122,7 +122,7 @@ struct wait_tally {
     uint64_t max_ns;
     uint64_t first_ns, last_ns; /* beginning of the first and end of the last of them */
     /* Of locks: the part of total_ns with a known owner, and of it that with the owner off the
-     * CPU. Of WAIT_HOLD: owner_off_ns is the holder's time off the CPU. */
+     * CPU. Of WAIT_HOLD: the part of which it is known, and the holder's time off the CPU. */
     uint64_t owned_ns, owner_off_ns;
     uint32_t buckets[WAIT_BUCKETS];
 };

@@ -37,18 +37,19 @@ static struct value off_cpu(const struct lock_row *row)
 
 /* Who did it, in a few words: the innermost function that is not the lock's. */
 static const char *stack_site(const struct lock_tables *tables, const struct lock_row *row,
-                              uint32_t stack)
+                              const struct lock_stack *stacks, size_t at)
 {
     const struct profile *profile = &tables->waits->profile;
-    bool kernel_lock = row->object_kind == OBJECT_KERNEL_LOCK;
-    struct lock_site site = lock_site_find(profile, stack, kernel_lock);
+    bool kernel_lock = row->object_kind == OBJECT_KERNEL_LOCK, holder = stacks == row->holders;
+    struct lock_site site = holder ? lock_holder_find(profile, stacks[at].stack, kernel_lock)
+                                   : lock_site_find(profile, stacks[at].stack, kernel_lock);
     return lock_site_text(tables->arena, profile, &site);
 }
 
 static const char *first_site(const struct lock_tables *tables, const struct lock_row *row,
                               const struct lock_stack *stacks, size_t count)
 {
-    const char *text = count > 0 ? stack_site(tables, row, stacks[0].stack) : "";
+    const char *text = count > 0 ? stack_site(tables, row, stacks, 0) : "";
     if (count < 2)
         return text;
     return arena_printf(tables->arena, "%s and %zu more", text, count - 1);
@@ -72,7 +73,7 @@ static struct value stacks_table(const struct lock_tables *tables, const struct 
         struct table_row *to = table_add(&table);
         if (!to)
             break;
-        to->cells[0] = value_text(stack_site(tables, row, stacks[i].stack));
+        to->cells[0] = value_text(stack_site(tables, row, stacks, i));
         to->cells[1] = ms((double)stacks[i].ns);
         to->cells[2] = whole > 0
                            ? value_real(100.0 * (double)stacks[i].ns / (double)whole, UNIT_PERCENT)
@@ -95,6 +96,7 @@ enum lock_column {
     COL_MAX,
     COL_SHAPE,
     COL_MEAN,
+    COL_MEAN_SHORT,
     COL_THREADS,
     COL_HOLD_P50,
     COL_HOLD,
@@ -119,7 +121,8 @@ static const struct column lock_columns[LOCK_COLUMNS] = {
     [COL_P99] = {"p99_ms", "p99", SHOW_ALWAYS, true, false},
     [COL_MAX] = {"max_ms", "max", SHOW_ALWAYS, true, false},
     [COL_SHAPE] = {"shape", WAIT_SHAPE_TITLE, SHOW_PEOPLE, false, false},
-    [COL_MEAN] = {"mean_waiters", "waiting", SHOW_ALWAYS, true, false},
+    [COL_MEAN] = {"mean_waiters", "waiting", SHOW_MACHINE, true, false},
+    [COL_MEAN_SHORT] = {"waiting", "waiting", SHOW_PEOPLE, true, false},
     [COL_THREADS] = {"threads", "threads", SHOW_MACHINE, true, false},
     [COL_HOLD_P50] = {"hold_p50", "held p50", SHOW_PEOPLE, true, false},
     [COL_HOLD] = {"hold", "hold", SHOW_MACHINE, false, false},
@@ -139,6 +142,8 @@ static struct value holders_by(const struct lock_row *row)
         return value_text("time held");
     case LOCK_HOLDERS_WAKER:
         return value_text("time that those had waited who got it then");
+    case LOCK_HOLDERS_MEANWHILE:
+        return value_text("time off the CPU while others waited");
     default:
         return value_na(owner_missing);
     }
@@ -180,6 +185,7 @@ static void lock_cells(const struct lock_tables *tables, const struct lock_row *
     cells[COL_MAX] = ms((double)row->waits.max_ns);
     cells[COL_SHAPE] = value_text(wait_tables_shape(arena, &row->waits));
     cells[COL_MEAN] = value_real(row->mean_waiters, UNIT_NONE);
+    cells[COL_MEAN_SHORT] = value_text(arena_printf(arena, "%.3g", row->mean_waiters));
     cells[COL_THREADS] = value_uint(row->threads, UNIT_COUNT);
     cells[COL_HOLD_P50] = hold_median(tables, row);
     cells[COL_HOLD] = hold_value(arena, row);

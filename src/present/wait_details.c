@@ -46,9 +46,11 @@ const char *wait_tables_shape(struct arena *arena, const struct wait_tally *tall
     for (unsigned i = 0; i < STEPS; i++)
         most = MAX(most, steps[i]);
     char text[STEPS * 4 + 1] = "";
+    size_t len = 0;
     for (unsigned i = 0; i < STEPS; i++) {
-        size_t height = (size_t)((double)steps[i] / (double)most * (ARRAY_SIZE(blocks) - 1) + 0.5);
-        strcat(text, steps[i] == 0 ? "·" : blocks[height]);
+        double share = (double)steps[i] / (double)most;
+        const char *block = steps[i] == 0 ? "·" : blocks[(size_t)(share * 7 + 0.5)];
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", block);
     }
     return arena_dup(arena, text);
 }

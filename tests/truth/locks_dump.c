@@ -1,7 +1,7 @@
 /* Runs a command with the library for locks in it and prints what it told, one row a line:
  *
- *     wait|hold|open TID OBJECT COUNT TOTAL_NS MAX_NS FLAGS WAKER_TID EVENTS STACK
- *     counter NAME VALUE
+ *     wait|hold|open TID OBJECT COUNT TOTAL_NS MAX_NS FLAGS WAKER_TID EVENTS OWNED_NS OWNER_OFF_NS
+ * STACK thread TID counter NAME VALUE
  *
  * STACK is the names of functions, innermost first, joined by ";". */
 #include "base/clock.h"
@@ -58,7 +58,7 @@ static void rows_print(const struct sink_memory *memory)
         size_t events = 0;
         for (size_t j = 0; j < memory->wait_events.len; j++)
             events += memory->wait_events.data[j].wait == i + 1;
-        printf("%s %u %llx %llu %llu %llu %u %u %zu ",
+        printf("%s %u %llx %llu %llu %llu %u %u %zu %llu %llu ",
                row->info.kind == WAIT_HOLD   ? "hold"
                : row->info.flags & WAIT_OPEN ? "open"
                                              : "wait",
@@ -66,9 +66,13 @@ static void rows_print(const struct sink_memory *memory)
                (unsigned long long)memory->book.objects.data[row->info.object - 1].info.key,
                (unsigned long long)row->tally.count, (unsigned long long)row->tally.total_ns,
                (unsigned long long)row->tally.max_ns, row->info.flags,
-               tid_of(memory, row->info.waker_thread), events);
+               tid_of(memory, row->info.waker_thread), events,
+               (unsigned long long)row->tally.owned_ns,
+               (unsigned long long)row->tally.owner_off_ns);
         stack_print(memory, row->info.stack);
     }
+    for (size_t i = 0; i < memory->threads.len; i++)
+        printf("thread %u\n", memory->threads.data[i].info.tid);
     for (size_t i = 0; i < memory->counters.len; i++)
         printf("counter %s %llu\n", memory->counters.data[i].name,
                (unsigned long long)memory->counters.data[i].value);
@@ -100,7 +104,8 @@ static void run_start(struct run *run, char **argv, struct sink *sink, struct wh
     struct cpu_opts cpu = {.scope = TARGET_SPAWNED,
                            .pid = spawn_pid(run->spawn),
                            .rate_hz = CPU_RATE_HZ,
-                           .no_samples = true};
+                           .no_samples = true,
+                           .switches = true};
     if (cpu_start(&cpu, sink, &run->cpu, why) < 0)
         fail(why);
     struct collector_target target = {

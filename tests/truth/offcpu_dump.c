@@ -1,10 +1,10 @@
 /* Runs a command under the off-CPU collector and prints every row of waits as a line of JSON, for
  * offcpu.py to judge:
  *
- *     offcpu_dump [-l] [-L] [-k] [-p PID -d SECONDS] -- /PATH/COMMAND…
+ *     offcpu_dump [-l] [-L] [-k] [-o FILE] [-p PID -d SECONDS] -- /PATH/COMMAND…
  *
- * -l: with locks, -L: only locks, -k: the kernel tier or nothing. The first line has the counters
- * and the document. */
+ * -l: with locks, -L: only locks, -k: the kernel tier or nothing, -o: what the command prints goes
+ * there. The first line has the counters. */
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "collect/cpu.h"
@@ -186,11 +186,13 @@ int main(int argc, char **argv)
     struct offcpu_opts opts = {.waits = true};
     struct why why = {0};
     int option, pid = 0;
+    const char *output = NULL;
     uint64_t seconds = 0;
-    while ((option = getopt(argc, argv, "+lLkp:d:")) != -1) {
+    while ((option = getopt(argc, argv, "+lLkp:d:o:")) != -1) {
         opts.locks |= option == 'l' || option == 'L';
         opts.waits &= option != 'L';
         opts.tier = option == 'k' ? TIER_KERNEL : opts.tier;
+        output = option == 'o' ? optarg : output;
         pid = option == 'p' ? atoi(optarg) : pid;
         seconds = option == 'd' ? (uint64_t)atoi(optarg) : seconds;
     }
@@ -199,7 +201,8 @@ int main(int argc, char **argv)
             .argv = argv + optind,
             .path = argv[optind],
             .input = SPAWN_INHERIT,
-            .output = SPAWN_NULL,
+            .output = output ? SPAWN_FILE : SPAWN_NULL,
+            .output_path = output,
             .error = SPAWN_INHERIT,
             .hold = true,
         };

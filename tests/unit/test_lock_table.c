@@ -176,6 +176,9 @@ static void holds_say_how_long_and_where_it_was_held(void **state)
     assert_float_equal(row->off_cpu_hold_pct, 25, 1e-9);
     /* With holds these count, and not what the waits tell of the owner. */
     uint32_t hold = row_put(&world, WAIT_HOLD, 1, main_, mutex, 5, 4);
+    build(&world);
+    assert_float_equal(world.table.rows[0].off_cpu_hold_pct, 25, 1e-9); /* not known of the hold */
+    world.made->rows[hold].tally.owned_ns = made_ns(20);
     world.made->rows[hold].tally.owner_off_ns = made_ns(15);
     build(&world);
     row = &world.table.rows[0];
@@ -186,6 +189,52 @@ static void holds_say_how_long_and_where_it_was_held(void **state)
     assert_int_equal(row->holders_are, LOCK_HOLDERS_HELD);
     assert_int_equal(row->holders[0].stack, main_);
     assert_float_equal(row->off_cpu_hold_pct, 75, 1e-9);
+    world_end(&world);
+}
+
+static void a_holder_nobody_saw_releasing_is_where_it_slept_meanwhile(void **state)
+{
+    (void)state;
+    struct world world;
+    world_begin(&world);
+    uint32_t main_ = push(&world, 0, "main", 1, 10);
+    uint32_t lock = push(&world, main_, "___pthread_mutex_lock", 2, 0);
+    uint32_t unlock = push(&world, main_, "___pthread_mutex_unlock", 2, 0);
+    uint32_t nap = push(&world, main_, "nap_under_lock", 1, 20);
+    uint32_t other = push(&world, main_, "nap_elsewhere", 1, 30);
+    uint32_t mutex = object_add(&world, OBJECT_FUTEX, 0x1000, "m");
+    uint32_t wait = row_put(&world, WAIT_BLOCKED, 0, lock, mutex, 100, 0);
+    world.made->rows[wait].info.waker_thread = world.threads[1];
+    made_waits_event(world.made, wait, 100, 200, 200);
+    uint32_t naps[] = {row_put(&world, WAIT_BLOCKED, 1, other, 0, 1, 0),
+                       row_put(&world, WAIT_BLOCKED, 1, nap, 0, 1, 0),
+                       row_put(&world, WAIT_BLOCKED, 2, nap, 0, 1, 0)};
+    made_waits_event(world.made, naps[0], 10, 90, 90);
+    made_waits_event(world.made, naps[0], 95, 105, 105); /* 5 ms of it while the other waits */
+    made_waits_event(world.made, naps[1], 110, 190, 190);
+    made_waits_event(world.made, naps[0], 200, 300, 300);
+    made_waits_event(world.made, naps[2], 100, 200, 200); /* a thread that has no part in it */
+    build(&world);
+    const struct lock_row *row = &world.table.rows[0];
+    assert_int_equal(row->holders_are, LOCK_HOLDERS_MEANWHILE);
+    assert_int_equal(row->holder_count, 2);
+    assert_int_equal(row->holders[0].stack, nap);
+    assert_int_equal(row->holders[0].ns, made_ns(80));
+    assert_int_equal(row->holders[1].stack, other);
+    assert_int_equal(row->holders[1].ns, made_ns(5));
+    /* Holds that are a small part of the waits do not explain them; large ones do. */
+    uint32_t hold = row_put(&world, WAIT_HOLD, 2, unlock, mutex, 1, 1);
+    build(&world);
+    assert_int_equal(world.table.rows[0].holders_are, LOCK_HOLDERS_MEANWHILE);
+    assert_true(isnan(world.table.rows[0].off_cpu_hold_pct));
+    wait_tally_one(&world.made->rows[hold].tally, 0, made_ns(60));
+    build(&world);
+    assert_int_equal(world.table.rows[0].holders_are, LOCK_HOLDERS_HELD);
+    /* And a stack of whoever handed it over is better than where it was before. */
+    world.made->rows[hold].tally.total_ns = 1;
+    world.made->rows[wait].info.waker_stack = unlock;
+    build(&world);
+    assert_int_equal(world.table.rows[0].holders_are, LOCK_HOLDERS_WAKER);
     world_end(&world);
 }
 
@@ -369,6 +418,25 @@ static void sites(void **state)
     }
 }
 
+static void a_holder_that_sleeps_is_known_by_its_own_function(void **state)
+{
+    (void)state;
+    struct world world;
+    world_begin(&world);
+    const struct profile *profile = &world.made->waits.profile;
+    uint32_t start = push(&world, 0, "start_thread", 2, 0);
+    uint32_t flush = push(&world, start, "log_flush", 1, 41);
+    uint32_t sleep_ = push(&world, flush, "__clock_nanosleep", 2, 0);
+    uint32_t kernel = push(&world, sleep_, "hrtimer_nanosleep", 3, 0);
+    uint32_t unlock = push(&world, flush, "___pthread_mutex_unlock", 2, 0);
+    assert_int_equal(lock_holder_find(profile, kernel, false).function, flush);
+    assert_int_equal(lock_holder_find(profile, unlock, false).function, flush);
+    /* Of a stack that is all library, the innermost of it. */
+    assert_int_equal(lock_holder_find(profile, start, false).function, start);
+    assert_int_equal(lock_holder_find(profile, 0, false).function, 0);
+    world_end(&world);
+}
+
 static void a_lock_is_chosen_by_id_or_by_a_name_that_is_its_own(void **state)
 {
     (void)state;
@@ -401,12 +469,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_lock_that_was_waited_for_longest_is_first),
         cmocka_unit_test(holds_say_how_long_and_where_it_was_held),
+        cmocka_unit_test(a_holder_nobody_saw_releasing_is_where_it_slept_meanwhile),
         cmocka_unit_test(words_of_one_glibc_lock_are_one_and_mutexes_side_by_side_are_not),
         cmocka_unit_test(kernel_locks_are_known_by_the_kernels_functions),
         cmocka_unit_test(what_is_no_lock_is_left_out_and_counted),
         cmocka_unit_test(a_lock_without_a_stack_has_its_address_and_what_the_call_tells),
         {"the_site_of_a_lock_is_the_first_function_that_is_not_the_locks_own", sites, NULL, NULL,
          NULL},
+        cmocka_unit_test(a_holder_that_sleeps_is_known_by_its_own_function),
         cmocka_unit_test(a_lock_is_chosen_by_id_or_by_a_name_that_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,18 @@ static void calls_of_a_32_bit_program_are_not_taken_for_ours(void **state)
     assert_int_equal(call.syscall, WAIT_SYSCALL_UNKNOWN);
 }
 
+static void a_thread_of_the_kernel_is_in_no_call(void **state)
+{
+    (void)state;
+    struct user_call call;
+    struct user_call_facts facts;
+    assert_int_equal(user_call_parse(STR("0 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n"), &call), 0);
+    assert_int_equal(call.syscall, WAIT_SYSCALL_NONE); /* and not in read() */
+    user_call_facts(&call, &facts);
+    assert_int_equal(facts.flags, 0);
+    assert_int_equal(facts.on, USER_CALL_ON_NOTHING);
+}
+
 static struct user_call_facts facts_of(int32_t syscall, uint64_t a, uint64_t b, uint64_t c,
                                        uint64_t d)
 {
@@ -353,6 +365,8 @@ static void one_look_a_wait_is_enough(void **state)
     assert_int_equal(f->threads.wanted.data[0], 0);
     off(f, 10, PID);
     assert_int_equal(f->threads.wanted.data[0], 1);
+    user_threads_find(&f->threads, PID)->looked_ns = 15 * MS;
+    f->threads.wanted.data[0] = 0;
     on(f, 20, PID);
     assert_int_equal(f->threads.wanted.data[0], 0);
     /* Somebody looked at 40 ms, and only now we hear what happened before. */
@@ -362,6 +376,23 @@ static void one_look_a_wait_is_enough(void **state)
     on(f, 50, PID);
     off(f, 60, PID);
     assert_int_equal(f->threads.wanted.data[0], 1);
+}
+
+static void a_wait_that_was_missed_is_a_reason_to_look_at_the_next(void **state)
+{
+    struct fixture *f = *state;
+    on(f, 0, PID);
+    off(f, 10, PID);
+    on(f, 11, PID);
+    assert_int_equal(f->threads.wanted.data[0], 1);
+    preempt(f, 12, PID);
+    on(f, 13, PID);
+    assert_int_equal(f->threads.wanted.data[0], 1);
+    f->threads.wanted.data[0] = 0; /* somebody looked */
+    user_threads_find(&f->threads, PID)->looked_ns = 20 * MS;
+    preempt(f, 14, PID);
+    on(f, 15, PID);
+    assert_int_equal(f->threads.wanted.data[0], 0); /* to be preempted is no wait */
 }
 
 static void a_thread_that_dies_leaves_what_it_had(void **state)
@@ -632,6 +663,7 @@ int main(void)
         cmocka_unit_test(a_running_thread_is_no_blocked_one),
         cmocka_unit_test(garbage_is_refused_and_nothing_is_returned),
         cmocka_unit_test(calls_of_a_32_bit_program_are_not_taken_for_ours),
+        cmocka_unit_test(a_thread_of_the_kernel_is_in_no_call),
         cmocka_unit_test(calls_are_told_by_what_they_wait_for),
         cmocka_unit_test(futexes_are_told_apart_by_operation_and_value),
         SWITCHES(a_wait_that_was_looked_at_has_its_times_and_its_cause),
@@ -642,6 +674,7 @@ int main(void)
         SWITCHES(a_wait_that_goes_on_at_the_end_is_open),
         SWITCHES(a_look_that_began_before_the_wait_is_not_its),
         SWITCHES(one_look_a_wait_is_enough),
+        SWITCHES(a_wait_that_was_missed_is_a_reason_to_look_at_the_next),
         SWITCHES(a_thread_that_dies_leaves_what_it_had),
         SWITCHES(a_tid_that_comes_back_is_another_thread),
         SWITCHES(before_its_exec_a_held_target_is_not_recorded),

@@ -201,6 +201,11 @@ static void tally_print(const char *name, const struct tally *tally)
 /* Made-up code: 16 bytes of it for each kind of frame. */
 enum { STACK = 0x7f0000, JIT = 0x900000, IMAGE = 0x400000, WORDS = 96, KIND_BYTES = 16 };
 
+/* As a realigned function has it: all where rbp says, rbp itself as well. */
+#define BY_RBP_ALL                                                                                 \
+    ".cfi_def_cfa rsp, 32\n .cfi_escape 0x10, 6, 2, 0x76, 0\n"                                     \
+    " .cfi_escape 0x10, 3, 2, 0x76, 0x70\n .cfi_escape 0x10, 12, 2, 0x76, 0x60"
+
 static const char *const kinds[] = {
     ".cfi_def_cfa rsp, 16",
     ".cfi_def_cfa rbp, 16\n .cfi_offset rbp, -16",
@@ -214,8 +219,7 @@ static const char *const kinds[] = {
     ".cfi_def_cfa rsp, 16\n .cfi_register rbx, r12",
     /* Saved where another register says, which is saved itself: r12 at rbp - 16. */
     ".cfi_def_cfa rsp, 32\n .cfi_offset rbp, -16\n .cfi_escape 0x10, 12, 2, 0x76, 0x70",
-    ".cfi_def_cfa rsp, 32\n .cfi_escape 0x10, 6, 2, 0x76, 0\n"
-    " .cfi_escape 0x10, 3, 2, 0x76, 0x70\n .cfi_escape 0x10, 12, 2, 0x76, 0x60",
+    BY_RBP_ALL,
     /* Realigned: the frame begins where the slot at rbp - 16 says. */
     ".cfi_escape 0x0f, 3, 0x76, 0x70, 0x06\n .cfi_escape 0x10, 6, 2, 0x76, 0",
     /* The caller's stack pointer is in a register. */

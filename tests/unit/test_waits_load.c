@@ -70,6 +70,10 @@ static void quantiles_lie_inside_their_bucket_in_proportion(void **state)
     double begin_ns = (double)wait_bucket_ns(at), end_ns = (double)wait_bucket_ns(at + 1);
     assert_true(fabs(wait_tally_quantile(&tally, 0.4) - (begin_ns + end_ns) / 2) < 1);
     assert_true(fabs(wait_tally_quantile(&tally, 0.2) - (begin_ns * 3 + end_ns) / 4) < 1);
+    /* Of the highest bucket nothing lies beyond the longest. */
+    struct wait_tally narrow = {.count = 10, .max_ns = wait_bucket_ns(at) + 1000};
+    narrow.buckets[at] = 10;
+    assert_true(fabs(wait_tally_quantile(&narrow, 0.5) - (begin_ns + 500)) < 1);
     /* What is longer than all buckets ends at the longest. */
     struct wait_tally longest = {.count = 4, .max_ns = (uint64_t)4000 * 1000 * MS};
     longest.buckets[WAIT_BUCKETS - 1] = 4;
@@ -243,6 +247,22 @@ static void the_machine_has_no_root(void **state)
     assert_true(waits.start_ns == 100 * MS && waits.end_ns == 185 * MS);
 }
 
+static void a_recording_ends_with_its_last_wait_at_the_earliest(void **state)
+{
+    (void)state;
+    struct told told = tell("{\"scope\": \"process\", \"pid\": 70, \"start_ns\": 100000000,"
+                            " \"end_ns\": 181000000}");
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct recording *recording = open_good();
+    struct waits waits;
+    assert_int_equal(waits_load(&arena, recording, &waits, NULL), 0);
+    recording_close(recording);
+    assert_int_equal(waits.root_process, told.root);
+    assert_true(waits.end_ns == 185 * MS);
+    assert_true(waits.threads[told.worker].end_ns == 185 * MS);
+    assert_true(waits.threads[told.child_main].end_ns == 180 * MS);
+}
+
 static void after_exec_the_root_is_its_last_program(void **state)
 {
     (void)state;
@@ -303,8 +323,8 @@ static void damage_is_handed_on(void **state)
     }
     /* What is no JSON, or says odd things, is as if it were not there. */
     static const char *const odd[] = {"{", "[]", "{\"scope\": 7}",
-                                      "{\"scope\": \"command\", \"pid\": -3, \"start_ns\": 1e99,"
-                                      " \"end_ns\": \"x\"}"};
+                                      "{\"scope\": \"command\", \"pid\": -3, \"start_ns\": 1e99}",
+                                      "{\"scope\": \"command\", \"end_ns\": \"x\"}"};
     for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
         struct told told = tell(odd[i]);
         AUTO(arena_deinit) struct arena arena = ARENA_INIT;
@@ -328,6 +348,7 @@ int main(void)
         TEST(what_was_told_comes_back_with_names_and_lives),
         TEST(without_the_document_the_span_is_what_was_seen),
         TEST(the_machine_has_no_root),
+        TEST(a_recording_ends_with_its_last_wait_at_the_earliest),
         TEST(after_exec_the_root_is_its_last_program),
         TEST(a_recording_without_waits_says_how_to_get_them),
         TEST(damage_is_handed_on),

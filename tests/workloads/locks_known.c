@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define APART __attribute__((noinline, noclone))
@@ -41,12 +43,15 @@ static pthread_mutex_t *lock = &queue_mutex;
 static atomic_ullong waited_ns, held_ns;
 static pthread_barrier_t together;
 
+static long hold_us = 2000;
+static int rounds = CONVOY_ROUNDS;
+
 static void APART work_under_lock(void)
 {
     uint64_t start = now_ns();
     pthread_mutex_lock(lock);
     uint64_t got = now_ns();
-    sleep_ms(2);
+    usleep((useconds_t)hold_us);
     uint64_t end = now_ns();
     pthread_mutex_unlock(lock);
     waited_ns += got - start;
@@ -56,7 +61,7 @@ static void APART work_under_lock(void)
 static void *convoy_thread(void *arg)
 {
     pthread_barrier_wait(&together);
-    for (int i = 0; i < CONVOY_ROUNDS; i++)
+    for (int i = 0; i < rounds; i++)
         work_under_lock();
     return arg;
 }
@@ -78,6 +83,16 @@ static void convoy(void)
     printf("waited %llu held %llu\n", waited_ns, held_ns);
 }
 
+/* Two threads in turn: waits that are too short to be told one by one. */
+static void short_holds(void)
+{
+    hold_us = 50;
+    rounds = 1000;
+    pthread_barrier_init(&together, NULL, 2);
+    threads_run(convoy_thread, 2);
+    printf("waited %llu held %llu\n", waited_ns, held_ns);
+}
+
 /* One blocking call reached by many ways of equal depth: the stack pointer is the same in all of
  * them, so that only the return addresses tell. */
 static long APART blocks(long path)
@@ -93,11 +108,14 @@ static long APART blocks(long path)
 #define PATH(n)                                                                                    \
     static long APART path_##n(long x)                                                             \
     {                                                                                              \
-        return blocks(x) + n;                                                                      \
+        return blocks(x) + n + 1;                                                                  \
     }
 PATH(0)
-PATH(1) PATH(2) PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12)
-    PATH(13) PATH(14) PATH(15)
+PATH(1)
+PATH(2)
+PATH(3)
+PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14)
+    PATH(15)
 
         static atomic_int round_number,
     rounds_done;
@@ -154,8 +172,10 @@ static void owner(void)
         sched_yield();
     work_under_lock();
     pthread_join(thread, NULL);
-    printf("waited %llu owner %d lock %llx\n", waited_ns, has_lock,
+    printf("waited %llu owner %d waiter %d lock %llx\n", waited_ns, has_lock, tid(),
            (unsigned long long)(uintptr_t)lock);
+    waited_ns = 0;
+    has_lock = 0;
 }
 
 static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
@@ -212,6 +232,29 @@ static void hang(void)
     pthread_join(thread, NULL);
 }
 
+/* On a stack that is not a thread's, with nothing behind it. */
+static ucontext_t outside, inside;
+
+static void fiber_runs(void)
+{
+    owner();
+    swapcontext(&inside, &outside);
+}
+
+static void fiber(void)
+{
+    enum { STACK_BYTES = 64 << 10, HOLE_BYTES = 64 << 10 };
+    char *memory = mmap(NULL, STACK_BYTES + HOLE_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + STACK_BYTES, HOLE_BYTES, PROT_NONE) != 0)
+        abort();
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = memory;
+    inside.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&inside, fiber_runs, 0);
+    swapcontext(&outside, &inside);
+}
+
 static long hot_count;
 static long hot_rounds = 250000;
 
@@ -232,9 +275,11 @@ static void hot(void)
     printf("count %ld ns %llu\n", hot_count, (unsigned long long)(now_ns() - start));
 }
 
-/* A child by fork, a grandchild by exec: each has a lock that is waited for. */
+/* A child by fork, a grandchild by exec: each has a lock that is waited for, as had the parent
+ * before. */
 static void tree(const char *self)
 {
+    owner();
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -260,6 +305,8 @@ int main(int argc, char **argv)
         hot_rounds = atol(argv[2]);
     if (strcmp(what, "convoy") == 0)
         convoy();
+    else if (strcmp(what, "short") == 0)
+        short_holds();
     else if (strcmp(what, "paths") == 0)
         paths();
     else if (strcmp(what, "owner") == 0)
@@ -268,6 +315,8 @@ int main(int argc, char **argv)
         rings();
     else if (strcmp(what, "hang") == 0)
         hang();
+    else if (strcmp(what, "fiber") == 0)
+        fiber();
     else if (strcmp(what, "hot") == 0)
         hot();
     else if (strcmp(what, "tree") == 0)

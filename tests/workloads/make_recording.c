@@ -320,7 +320,7 @@ static void locks_make(struct world *world)
                               .stack = out_push,
                               .object = named,
                               .syscall = WAIT_SYSCALL_NONE};
-    lock_waits(world, &wait, 50, 40, 25);
+    lock_waits(world, &wait, 100, 100, 25);
     wait = (struct wait_info){.thread = world->workers[0],
                               .stack = in_push,
                               .object = heap,

@@ -150,8 +150,10 @@ static void documents(struct world *world, const char *scope)
     document(world, "target", target);
     document(world, "fingerprint", "{\"kernel\": {\"arch\": \"x86_64\"}}");
     document(world, "waits",
-             world->sampled ? "{\"tier\": \"user\", \"why_not_kernel\": \"not root\"}"
-                            : "{\"tier\": \"kernel\"}");
+             world->sampled
+                 ? "{\"tier\": \"user\", \"why_not_kernel\": \"not root\", \"not_known\": "
+                   "[\"who ended a wait\", 7, \"run queue: only preemptions\"]}"
+                 : "{\"tier\": \"kernel\"}");
 }
 
 static void counters(struct world *world, uint64_t waits)

@@ -1,0 +1,43 @@
+# Ctrl-C and SIGTERM: what was recorded is reported, the status says how the command ended, no file
+# is left behind.
+export TMPDIR=$PWD/tmp
+mkdir tmp
+answer() { python3 -c 'import json; print(json.load(open("result"))["schema"])'; }
+for signal in INT TERM; do
+    echo "--- $signal to a command"
+    rm -f begun
+    # A session of its own, so that the signal reaches whyslow and command as from a terminal.
+    setsid -w python3 - "$signal" << 'END'
+import os, signal, subprocess, sys, time
+which = getattr(signal, "SIG" + sys.argv[1])
+signal.signal(which, signal.SIG_DFL)
+child = subprocess.Popen(["whyslow", "waits", "--json", "--", "sh", "-c", "echo >begun; exec sleep 60"],
+                         stdout=open("result", "w"), stderr=subprocess.DEVNULL)
+for _ in range(600):
+    if os.path.exists("begun"):
+        break
+    time.sleep(0.05)
+if which == signal.SIGINT:
+    signal.signal(which, signal.SIG_IGN)
+    os.killpg(os.getpgrp(), which)
+else:
+    os.kill(child.pid, which)
+print("status", child.wait())
+END
+    answer
+    ls tmp
+done
+echo "--- INT ends the recording of a process, which lives on"
+sleep 60 &
+target=$!
+(trap - INT; exec whyslow waits --json -p $target > result 2> /dev/null) &
+pid=$!
+for _ in $(seq 600); do ls tmp/*/recording.whyslow > /dev/null 2>&1 && break; sleep 0.05; done
+sleep 0.3
+kill -INT $pid
+wait $pid
+echo "status $?"
+answer
+kill -0 $target && echo alive
+kill $target
+ls tmp

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Known answers of the kernel tier of waits: offcpu.py CASE offcpu_dump offcpu-paths PLUGIN_A PLUGIN_B.
+
+Counts are exact, since every wait is seen; where a wait need not block (the other side was
+quicker), the bound says so. Times are bounded from below only: the machine may be busy."""
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+FLAG_FAULT, FLAG_INTERRUPT, FLAG_LIMITED, FLAG_OPEN = 4, 8, 16, 128
+BLOCKED, RUNQ, HOLD = 0, 1, 2
+PIPE, FUTEX, PROCESS = 5, 10, 12
+
+
+def dump(options, command):
+    """Facts, rows and what the command printed."""
+    with tempfile.NamedTemporaryFile("w+") as printed:
+        done = subprocess.run([TOOL, "-k", *options, "-o", printed.name, "--", *command],
+                              capture_output=True, text=True, timeout=200)
+        if done.returncode == 4 and ("BPF" in done.stderr or "privilege" in done.stderr):
+            print("no BPF here:", done.stderr)
+            sys.exit(SKIPPED)
+        assert done.returncode == 0, (done.returncode, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return lines[0], lines[1:], printed.read()
+
+
+def same(what, got, want):
+    assert got == want, f"{what}: {got}, not {want}"
+
+
+def lost_nothing(facts):
+    lost = {k: v for k, v in facts.items() if k.startswith("waits.lost.") and v
+            and k != "waits.lost.stacks_spared"}
+    same("lost", lost, {})
+
+
+def to_main(row):
+    return row["stack"][-1:] == ["_start"] and "main" in " ".join(row["stack"])
+
+
+def complete(rows):
+    """Waits whose stack reaches the root, and all."""
+    blocked = [r for r in rows if r["kind"] == BLOCKED]
+    good = sum(r["count"] for r in blocked if r["stack"] and
+               r["stack"][-1] in ("_start", "__clone3", "clone3", "__GI___clone3"))
+    return good, sum(r["count"] for r in blocked)
+
+
+def in_function(rows, name):
+    return [r for r in rows if r["kind"] == BLOCKED and name in r["stack"]]
+
+
+def case_paths():
+    """Sixteen ways to one read() that differ in nothing but return addresses: each has its own
+    count, and a wait without a stack (before the first were learnt) is in no wrong place."""
+    facts, rows, printed = dump([], [PATHS, "paths", "4000"])
+    lost_nothing(facts)
+    want = {name: int(count) for name, count in (l.split() for l in printed.splitlines())}
+    same("waits made", sum(want.values()), 4000)
+    reads = [r for r in rows if r["kind"] == BLOCKED and "block" in r["stack"]
+             and r["syscall"] == 0]
+    got = collections.Counter()
+    for row in reads:
+        ways = [f for f in row["stack"] if f.startswith("way_")]
+        same("ways in a stack", len(ways), 1)
+        assert row["stack"].index(ways[0]) == row["stack"].index("block") + 1, row
+        assert to_main(row), row
+        got[ways[0]] += row["count"]
+    unknown = facts["waits.lost.stacks_spared"]
+    for name, count in want.items():
+        # Never more than there were; less only by those that say so, or did not block.
+        assert got[name] <= count, (name, got[name], count)
+    missing = sum(want.values()) - sum(got.values())
+    assert missing <= unknown + 40, (missing, unknown)
+    assert missing <= 400, ("learning took too long", missing)
+    assert facts["waits.stacks_recognised"] > 6000, facts  # reads and the peer's wake-ups
+    for row in reads:
+        same("object", row["object_kind"], PIPE)
+        assert row["waker"] and "peer_start" in " ".join(row["waker_stack"] or ["peer_start"])
+        same("buckets", row["bucketed"], row["count"])
+
+
+def case_deep():
+    facts, rows, printed = dump([], [PATHS, "deep", "4000"])
+    lost_nothing(facts)
+    want = {int(d): int(n) for d, n in (l.split() for l in printed.splitlines())}
+    got = collections.Counter()
+    for row in in_function(rows, "block"):
+        if row["syscall"] == 0:
+            got[row["stack"].count("dive") - 1] += row["count"]
+            assert to_main(row), row
+    for depth, count in want.items():
+        assert got[depth] <= count, (depth, got[depth], count)
+    missing = sum(want.values()) - sum(got.values())
+    assert missing <= facts["waits.lost.stacks_spared"] + 40, missing
+    assert missing <= 600, missing
+
+
+def case_pingpong():
+    facts, rows, _ = dump([], [PATHS, "pingpong", "20000"])
+    lost_nothing(facts)
+    by_pid = collections.Counter()
+    for row in rows:
+        if row["kind"] == BLOCKED and row.get("object_kind") == PIPE:
+            by_pid[row["thread"][0]] += row["count"]
+            assert row["waker"] and row["waker"][0] != row["thread"][0], row
+    same("processes", len(by_pid), 2)
+    # A side that was quicker need not block: on two CPUs each may find its byte at times.
+    assert all(1000 < n <= 20000 for n in by_pid.values()), by_pid
+    assert facts["waits.seen"] >= sum(by_pid.values())
+
+
+def case_exec():
+    """The same pid, pc and sp, another program: nothing of the first is found in the second."""
+    facts, rows, _ = dump([], [PATHS, "exec", "300"])
+    lost_nothing(facts)
+    for name in ("before_exec", "after_exec"):
+        found = in_function(rows, name)
+        count = sum(r["count"] for r in found)
+        assert 200 <= count <= 300, (name, count)
+        assert all(to_main(r) for r in found)
+    assert not [r for r in rows if "before_exec" in r["stack"] and "after_exec" in r["stack"]]
+
+
+def case_plugin():
+    """Two libraries in turn at one address, with the same code: no wait of one in the other."""
+    turns = 60
+    facts, rows, printed = dump([], [PATHS, "plugin", str(turns), *PLUGINS])
+    assert len(set(printed.split())) == 1, "the libraries did not come to one address"
+    for name in ("plugin_a", "plugin_b"):
+        count = sum(r["count"] for r in in_function(rows, name))
+        assert count <= turns / 2 * 10, (name, count)
+        assert count > 0, name
+    assert facts["waits.stacks_taken_back"] > 0
+
+
+def case_sleep():
+    facts, rows, _ = dump([], ["/bin/sleep", "0.3"])
+    lost_nothing(facts)
+    found = [r for r in rows if r["kind"] == BLOCKED and r["flags"] & FLAG_LIMITED]
+    same("sleeps", [r["count"] for r in found], [1])
+    assert 300e6 <= found[0]["total_ns"] < 1e9, found  # it may be woken late
+    assert found[0]["flags"] & FLAG_INTERRUPT and not found[0]["waker"], found
+    same("told one by one", found[0]["events"], 1)
+    assert facts["waits.map_bytes"] <= 64 << 20, facts
+
+
+def case_child():
+    facts, rows, _ = dump([], ["/bin/sh", "-c", "sleep 0.2; true"])
+    lost_nothing(facts)
+    found = [r for r in rows if r.get("object_kind") == PROCESS]
+    assert found and max(r["total_ns"] for r in found) >= 190e6, found
+    longest = max(found, key=lambda r: r["total_ns"])
+    same("ended by", longest["waker"][2], "sleep")
+
+
+def case_mutex():
+    count = 20
+    facts, rows, _ = dump(["-l"], [PATHS, "mutex", str(count)])
+    lost_nothing(facts)
+    waits = [r for r in in_function(rows, "wait_for_it") if r["detail"] == 1]
+    assert sum(r["count"] for r in waits) >= count * 0.8, waits
+    assert all(r["object_name"] == "lock" and r["object_kind"] == FUTEX for r in waits), waits
+    total = sum(r["total_ns"] for r in waits)
+    assert total >= count * 0.8 * 4e6, total
+    # The owner slept nearly all of it.
+    owned = sum(r["owned_ns"] for r in waits)
+    off = sum(r["owner_off_ns"] for r in waits)
+    assert owned >= 0.9 * total and off >= 0.8 * owned, (total, owned, off)
+    assert all("hold_asleep" in r["waker_stack"] for r in waits if r["waker_stack"]), waits
+
+
+def case_locks_only():
+    facts, rows, _ = dump(["-L"], [PATHS, "mutex", "10"])
+    lost_nothing(facts)
+    assert rows and all(r.get("object_kind") in (FUTEX, 11) for r in rows), rows
+
+
+def case_threads():
+    """More threads than stay: each ends with its time told, none is lost."""
+    facts, rows, _ = dump([], [PATHS, "threads", "3000"])
+    lost = {k: v for k, v in facts.items() if k.startswith("waits.lost.") and v}
+    assert not lost.keys() & {"waits.lost.threads_full", "waits.lost.tallies_full"}, lost
+    sleeps = [r for r in rows if r["kind"] == BLOCKED and r["syscall"] == 230 or
+              r["kind"] == BLOCKED and r["flags"] & FLAG_LIMITED]
+    same("sleeps", sum(r["count"] for r in sleeps), 3000)
+    same("threads that slept", len({r["thread"][1] for r in sleeps}), 3000)
+    assert all(r["thread"][2] == "offcpu-paths" for r in sleeps)
+
+
+def case_attach():
+    """Threads that sleep all the while are there at the end, with the time so far."""
+    target = subprocess.Popen(["/bin/sleep", "60"])
+    try:
+        facts, rows, _ = dump(["-p", str(target.pid), "-d", "1"], ["-"])
+        found = [r for r in rows if r["kind"] == BLOCKED]
+        assert len(found) == 1 and found[0]["flags"] & FLAG_OPEN, rows
+        assert 0.9e9 <= found[0]["total_ns"] <= 20e9, found
+        assert found[0]["syscall"] in (35, 230, 101, 115), found
+        assert target.poll() is None
+    finally:
+        target.kill()
+        target.wait()
+
+
+def case_killed():
+    """kill -9 leaves no program in the kernel and the target as it was."""
+    target = subprocess.Popen(["/bin/sleep", "60"])
+    before = programs()
+    tool = subprocess.Popen([TOOL, "-k", "-p", str(target.pid), "-d", "100", "--", "-"],
+                            stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: programs() != before or tool.poll() is not None)
+        if tool.poll() == 4:
+            sys.exit(SKIPPED)
+        tool.kill()
+        tool.wait()
+        wait_until(lambda: programs() == before)
+        same("programs left", programs() - before, set())
+        assert target.poll() is None
+    finally:
+        tool.kill()
+        target.kill()
+        target.wait()
+
+
+def programs():
+    """Processes that hold programs called as ours are."""
+    found = set()
+    for pid in os.listdir("/proc"):
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fdinfo") if pid.isdigit() else []:
+                with open(f"/proc/{pid}/fdinfo/{fd}") as text:
+                    if "prog_tag" in text.read():
+                        found.add(pid)
+        except OSError:
+            pass
+    return found
+
+
+def wait_until(done, seconds=60):
+    import time
+    for _ in range(seconds * 20):
+        if done():
+            return
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    CASE, TOOL, PATHS, *PLUGINS = sys.argv[1:]
+    globals()["case_" + CASE.replace("-", "_")]()
