@@ -427,7 +427,9 @@ def build_rust():
 
 def case_go():
     """Goroutines wait in the program, its threads have nothing to do then: idle, not a lock."""
-    answer, _, _ = look(build_go(), lives=False, complete=None)
+    program = build_go()
+    lab.record(program, tier=tier)  # its tables are read once; this takes longer than it runs
+    answer, _, _ = look(program, lives=False, complete=None)
     # Its scheduler runs on a stack of its own, whose bottom is a switch from a goroutine's.
     check_complete(answer, roots=wait_tools.ROOTS | {"runtime.mcall", "runtime.systemstack", "runtime.morestack"}, within=64)
     for row in answer.rows:
