@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 PATIENCE_S = 120
 # Between the program's look at the clock and the switch lie a system call and the scheduler.
@@ -164,6 +165,31 @@ class Lab:
         for row in answer["locks"][:20]:
             print("  ", {k: v for k, v in row.items() if k not in ("holders", "waiters")})
         return answer
+
+
+def links_of(pid):
+    """How many BPF programs a process has attached; None: it is gone."""
+    count = 0
+    try:
+        for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+            try:
+                count += "link_id:" in file.read_text()
+            except OSError:
+                pass
+    except OSError:
+        return None
+    return count
+
+
+def wait_attached(recorder):
+    """Until its programs are in place: on a busy machine loading them takes long."""
+    end, last, since = time.monotonic() + PATIENCE_S, 0, time.monotonic()
+    while last == 0 or time.monotonic() - since < 0.5:
+        assert recorder.poll() is None and time.monotonic() < end, "the recorder does not begin"
+        now = links_of(recorder.pid)
+        if now != last:
+            last, since = now, time.monotonic()
+        time.sleep(0.05)
 
 
 def lost(answer):
