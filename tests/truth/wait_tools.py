@@ -213,9 +213,11 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
     assert of_class >= 0.95 * got, (function, kinds, {row["class"] for row in rows})
     if tier == "kernel" and exact_count and not lost(answer):
         counted = sum(row["count"] for row in rows)
-        # Some have lost their stack, and say so: none may have another's.
-        least = switches - number(answer.json["honesty"]["parts_lost"])
-        assert least <= counted <= switches, f"{function}: {counted} waits, {switches} switches"
+        # Some have lost their stack, and say so: none may have another's. Whoever is woken while it
+        # goes to sleep is counted as waiting by one side, and as preempted by the other.
+        races = 1 + switches // 500
+        least = switches - number(answer.json["honesty"]["parts_lost"]) - races
+        assert least <= counted <= switches + races, f"{function}: {counted} waits, {switches} switches"
 
 
 def check_complete(answer, share=0.99, roots=frozenset(ROOTS), within=4):

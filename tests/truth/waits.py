@@ -224,8 +224,7 @@ def case_many():
         return  # why a thread waits is known of those that the reader came by
     locks = sum(row["total_ms"] for row in answer.rows if row["class"] == "lock")
     between("share behind locks", locks / total, 0.95, 1)
-    stacks = sum(row["count"] for row in answer.rows if "main" in functions(row["stack"])
-                 or "one_of_many" in functions(row["stack"]))
+    stacks = sum(row["count"] for row in answer.rows if wait_tools.ROOTS & set(functions(row["stack"])))
     assert stacks + honesty["parts_lost"] >= 0.99 * honesty["waits"], (stacks, honesty)
     between("threads", len(answer.threads), 10001 - honesty["lost"], 10001)
     check_lives(answer, truth)
