@@ -33,10 +33,10 @@ static const struct source {
 
 /* Of all losses: the wait itself was counted. */
 static const char *const parts[] = {
-    "waits.lost.stacks_spared", "waits.lost.stacks_unreadable",
-    "waits.lost.stacks_stale",  "waits.lost.stacks_stray",
-    "waits.lost.ring_full",     "waits.lost.wakers_merged",
-    "waits.lost.kernel_stacks", "loss.wait_events",
+    "waits.lost.stacks_spared", "waits.lost.stacks_unreadable", "waits.lost.stacks_stale",
+    "waits.lost.stacks_stray",  "waits.lost.ring_full",         "waits.lost.wakers_merged",
+    "waits.lost.kernel_stacks", "waits.lost.kernel_locks",      "waits.lost.objects",
+    "loss.wait_events",
 };
 /* And nothing at all was lost: stacks were copied instead. */
 static const char nothing_lost[] = "waits.lost.known_full";

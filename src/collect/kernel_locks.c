@@ -116,8 +116,12 @@ int kernel_locks_open(const struct kernel_locks_opts *opts, struct kernel_locks 
         locks->unit = NULL;
         r = unit_load(locks, NULL, why);
     }
-    if (r == 0)
+    if (r == 0) {
         r = bpf_unit_attach(locks->unit, why);
+        if (r == -ENOENT)
+            why_set(why, WHY_DENIED, ENOENT, "use Linux 5.19 or newer",
+                    "this kernel does not tell who waits for its own locks");
+    }
     if (r < 0) {
         kernel_locks_close(locks);
         return r;
@@ -339,7 +343,7 @@ static int counters_put(struct kernel_locks *locks)
     if (r == 0)
         r = sink_counter(sink, "locks.kernel_waits", UNIT_COUNT, counts[CONTENTION_WAITS]);
     if (r == 0)
-        r = sink_counter(sink, "locks.kernel_lost", UNIT_COUNT, counts[CONTENTION_LOST]);
+        r = sink_counter(sink, "waits.lost.kernel_locks", UNIT_COUNT, counts[CONTENTION_LOST]);
     if (r == 0)
         r = sink_counter(sink, "locks.kernel_lost_ns", UNIT_NS, counts[CONTENTION_LOST_NS]);
     if (r == 0)

@@ -3,7 +3,8 @@
  *
  *     kernel_locks_open()    from now on contended locks are added up
  *     kernel_locks_drain()   what is new goes to rows of waits, with object and kernel stack
- *     kernel_locks_finish()  the last of it, names for the locks, counters locks.kernel_*
+ *     kernel_locks_finish()  the last of it, names for the locks, counters locks.kernel_*,
+ *                            waits.lost.kernel_locks
  *     kernel_locks_close()
  *
  * A row's time is what it took to get the lock, trying or asleep. The part asleep is in the

@@ -2,6 +2,7 @@
  * and without privileges by a library in the target (locks_user.h). */
 #include "collect/locks.h"
 
+#include "collect/offcpu.h"
 #include "collect/tiers.h"
 
 static void locks_probe(struct arena *arena, struct collector_probe *ret)
@@ -14,9 +15,41 @@ static void locks_probe(struct arena *arena, struct collector_probe *ret)
     tiers_probe(arena, steps, ret);
 }
 
+static int locks_start(const struct collector_target *target, struct sink *sink,
+                       struct collector **ret, struct why *why)
+{
+    struct offcpu_opts opts = {.locks = true};
+    return offcpu_start(&opts, target, sink, ret, why);
+}
+
+static int locks_drain(struct collector *collector, struct why *why)
+{
+    return collector_offcpu.drain(collector, why);
+}
+
+static int locks_stop(struct collector *collector, struct why *why)
+{
+    return collector_offcpu.stop(collector, why);
+}
+
+static int locks_finish(struct collector *collector, struct why *why)
+{
+    return collector_offcpu.finish(collector, why);
+}
+
+static void locks_close(struct collector *collector)
+{
+    collector_offcpu.close(collector);
+}
+
 const struct collector_ops collector_locks = {
     .name = "locks",
     .summary = "lock waits, hold times and holders",
     .built = true,
     .probe = locks_probe,
+    .start = locks_start,
+    .drain = locks_drain,
+    .stop = locks_stop,
+    .finish = locks_finish,
+    .close = locks_close,
 };

@@ -10,6 +10,7 @@ static int counters_put(struct collector *c)
 {
     uint64_t told[OFFCPU_COUNTS] = {0};
     struct known_counts known = known_stacks_counts(c->known);
+    struct objects_counts objects = objects_counts(c->objects);
     int r = bpf_counts_read(c->fds.counts, told, OFFCPU_COUNTS);
     if (r < 0)
         return r;
@@ -45,6 +46,7 @@ static int counters_put(struct collector *c)
         {"waits.lost.tallies_full", UNIT_COUNT, told[OFFCPU_TALLIES_FULL]},
         {"waits.lost.kernel_stacks", UNIT_COUNT, told[OFFCPU_KERNEL_FULL]},
         {"waits.lost.malformed", UNIT_COUNT, c->malformed + c->ring.damaged},
+        {"waits.lost.objects", UNIT_COUNT, objects.beyond + objects.refused},
         {"waits.lost.refused", UNIT_COUNT, c->refused},
         {"waits.own_ns", UNIT_NS, c->own_ns},
         {"waits.map_bytes", UNIT_BYTES, c->map_bytes},

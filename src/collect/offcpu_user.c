@@ -255,6 +255,7 @@ static int counters_put(struct collector *c)
         {"waits.looks_denied", UNIT_COUNT, reader->denied, reader->denied > 0},
         {"waits.own_ns", UNIT_NS, reader->own_ns, true},
         {"waits.broken", UNIT_COUNT, t->broken, t->broken > 0},
+        {"waits.lost.objects", UNIT_COUNT, objects_counts(reader->objects).beyond, true},
         {"loss.wait_ring_full", UNIT_COUNT, cpu.lost, true},
         {"loss.wait_map_full", UNIT_COUNT, t->refused, true},
         {"loss.wait_threads_full", UNIT_COUNT, t->too_many, true},
