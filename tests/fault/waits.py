@@ -184,6 +184,21 @@ def case_interrupted():
         target.wait()
 
 
+def case_maps_full():
+    """More threads than there is room for in the kernel: the target is not harmed, the loss is said."""
+    wait_tools.need_kernel_tier()
+    plain = subprocess.run([threads, "many", "18000"], capture_output=True, text=True, check=False)
+    if plain.returncode != 0:
+        skip(f"18,000 threads cannot be had here: {plain.stderr.strip()}")
+    path, truth, stderr = lab.record(threads, "many", 18000)
+    assert truth.sum("waits_among_many", "calls") == 18000
+    answer = lab.waits(path)
+    print({k: v for k, v in answer.json["honesty"].items()})
+    assert answer.json["honesty"]["lost"] > 0 and " 0 lost" not in stderr, stderr
+    assert 16000 < len(answer.threads) <= 18001, len(answer.threads)
+    assert answer.with_function("waits_among_many")
+
+
 def case_vanishing():
     """The process that is attached to ends while it is recorded."""
     for tier in ("kernel", "user"):

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define STAY __asm__ volatile("" ::: "memory")
-enum { THREADS_MAX = 16384, STACK_BYTES = 64 << 10 };
+enum { THREADS_MAX = 20000, STACK_BYTES = 64 << 10 };
 
 /* Names that a lock can be known by. */
 pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
