@@ -249,8 +249,10 @@ def check_lives(answer, truth, within=0.02):
         low = life["life_ms"] * (1 - within) - 1
         high = life["life_ms"] * (1 + within) + 30 + thread["classes_ms"]["runq"]
         between(f"thread {tid}, sum of its classes in ms", parts, low, high)
+        # What a switch takes, and what we take in it, is on one side for the kernel's books and on
+        # the other for ours: it shows where there are very many of them.
         between(f"thread {tid}, running ms", thread["classes_ms"]["running"],
-                life["cpu_ms"] * 0.95 - 2, life["cpu_ms"] * 1.05 + 10)
+                life["cpu_ms"] * 0.9 - 2, life["cpu_ms"] * 1.1 + 10)
 
 
 def check_schema(schema_file, value):
