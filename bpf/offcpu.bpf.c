@@ -216,6 +216,30 @@ static __always_inline struct offcpu_thread *owner_get(const struct offcpu_threa
     return found && found->kernel_tgid == thread->kernel_tgid ? found : 0;
 }
 
+/* Once: the process may be gone when its waits are added up. */
+static __always_inline void futex_tell(const struct offcpu_thread *thread, __u64 address,
+                                       __u64 now_ns)
+{
+    struct object_id id = {.ino = address, .dev = thread->kernel_tgid, .kind = OBJECT_ID_FUTEX};
+    __u8 seen = 1;
+    id.flags = (__u16)thread->exec;
+    if (bpf_map_lookup_elem(&objects_seen, &id))
+        return;
+    struct offcpu_futex *record = bpf_ringbuf_reserve(&told, sizeof(*record), 0);
+    if (!record) {
+        count_add(OFFCPU_RING_FULL, 1);
+        return;
+    }
+    bpf_map_update_elem(&objects_seen, &id, &seen, BPF_ANY);
+    record->head.record = OFFCPU_FUTEX;
+    record->head.tid = thread->tid;
+    record->head.tgid = thread->tgid;
+    record->head.exec = thread->exec;
+    record->head.time_ns = now_ns;
+    record->address = address;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline void futex_look(const struct pt_regs *regs, struct offcpu_thread *thread,
                                        __u64 now_ns)
 {
@@ -223,6 +247,7 @@ static __always_inline void futex_look(const struct pt_regs *regs, struct offcpu
     __u64 address = regs_argument(regs, 1);
     key->detail = futex_detail(regs);
     object_put(key, OBJECT_ID_FUTEX, address);
+    futex_tell(thread, address, now_ns);
     if (!config.locks || config.pid_ns != 0)
         return;
     __u32 owner = futex_owner(address, key->detail);

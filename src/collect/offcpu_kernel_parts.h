@@ -152,6 +152,9 @@ MUST_USE int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, u
 /* A thread begins, becomes another program or ends; before stacks learns of it. */
 MUST_USE int offcpu_seen_task(struct collector *c, uint64_t time_ns, enum cpu_task task, int pid,
                               int tid);
+/* A futex of a process that is there: its object, with a name as far as it has one. */
+MUST_USE int offcpu_futex_see(struct collector *c, uint32_t process, uint32_t tgid,
+                              uint64_t address, uint32_t *ret_object);
 /* A row's id. `last_ns`: when the last of its waits began, to tell whether its stack holds. */
 MUST_USE int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_ns,
                         struct wait_info *ret_info, uint32_t *ret_row);

@@ -196,6 +196,19 @@ static int exit_take(struct collector *c, const struct offcpu_head *head)
     return r;
 }
 
+static int futex_take(struct collector *c, const struct offcpu_futex *futex, size_t bytes)
+{
+    const struct offcpu_head *head = &futex->head;
+    struct offcpu_seen *seen;
+    uint32_t object;
+    if (bytes != sizeof(*futex)) {
+        c->malformed++;
+        return 0;
+    }
+    int r = offcpu_seen_get(c, head->tid, head->tgid, head->exec, head->time_ns, &seen);
+    return r < 0 ? r : offcpu_futex_see(c, seen->process, head->tgid, futex->address, &object);
+}
+
 static int record_take(struct collector *c, const struct offcpu_head *head, size_t bytes)
 {
     switch (head->record) {
@@ -205,6 +218,8 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
         return event_take(c, (const void *)head, bytes);
     case OFFCPU_EXIT:
         return exit_take(c, head);
+    case OFFCPU_FUTEX:
+        return futex_take(c, (const void *)head, bytes);
     case OFFCPU_KERNEL:
         if (bytes == sizeof(struct offcpu_kernel))
             offcpu_kernel_learn(c, (const void *)head);

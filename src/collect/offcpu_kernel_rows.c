@@ -89,20 +89,20 @@ static uint32_t user_part(struct collector *c, uint64_t ref, uint64_t time_ns)
 /* ---- on what ---- */
 
 /* Its name is asked for once, while the process is there. */
-static int futex_of(struct collector *c, const struct offcpu_key *key, uint32_t process,
-                    uint32_t *ret)
+int offcpu_futex_see(struct collector *c, uint32_t process, uint32_t tgid, uint64_t address,
+                     uint32_t *ret_object)
 {
-    struct object_info info = {.kind = OBJECT_FUTEX, .process = process, .key = key->object};
+    struct object_info info = {.kind = OBJECT_FUTEX, .process = process, .key = address};
     bool fresh;
-    int r = sink_object(c->sink, &info, ret);
+    int r = sink_object(c->sink, &info, ret_object);
     if (r < 0)
         return r;
-    uint64_t *asked = map_u64_at(&c->futexes, *ret, &fresh);
+    uint64_t *asked = map_u64_at(&c->futexes, *ret_object, &fresh);
     if (!asked)
         return -ENOMEM;
     if (!fresh)
         return 0;
-    return lock_names_see(c->lock_names, c->stacks, (int)key->tgid, key->object, *ret);
+    return lock_names_see(c->lock_names, c->stacks, (int)tgid, address, *ret_object);
 }
 
 static int object_of(struct collector *c, const struct offcpu_key *key, uint32_t process,
@@ -119,7 +119,7 @@ static int object_of(struct collector *c, const struct offcpu_key *key, uint32_t
     case OBJECT_NONE:
         return 0;
     case OBJECT_FUTEX:
-        return futex_of(c, key, process, ret);
+        return offcpu_futex_see(c, process, key->tgid, key->object, ret);
     case OFFCPU_OBJECT_OURS:
         *ret = (uint32_t)key->object;
         return 0;

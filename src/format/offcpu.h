@@ -223,6 +223,7 @@ enum offcpu_record {
     OFFCPU_EVENT = 2,
     OFFCPU_EXIT = 3, /* of a thread: its names can still be asked for */
     OFFCPU_KERNEL = 4,
+    OFFCPU_FUTEX = 5, /* seen for the first time: its name can be asked for */
 };
 struct offcpu_head {
     uint32_t record; /* enum offcpu_record */
@@ -258,6 +259,12 @@ struct offcpu_kernel {
     uint64_t words[OFFCPU_KERNEL_WORDS];
 };
 _Static_assert(sizeof(struct offcpu_kernel) == 48 + 8 * OFFCPU_KERNEL_WORDS, "shared with BPF");
+
+struct offcpu_futex {
+    struct offcpu_head head;
+    uint64_t address;
+};
+_Static_assert(sizeof(struct offcpu_futex) == 32, "shared with BPF");
 
 /* A long wait. Its tally is in no map. */
 struct offcpu_event {
