@@ -263,6 +263,7 @@ static void kernel_close(struct collector *c)
     lock_names_close(c->lock_names);
     map_u64_deinit(&c->futexes);
     map_u64_deinit(&c->exec_of);
+    map_u64_deinit(&c->gone);
     map_u64_deinit(&c->ref_at);
     map_u64_deinit(&c->seen_at);
     map_u64_deinit(&c->tops);

@@ -91,6 +91,7 @@ struct collector {
     struct map_u64 ref_at; /* ref to index + 1 */
     VEC(struct offcpu_ref) refs;
     struct map_u64 seen_at; /* tid << 32 | exec to index + 1 */
+    struct map_u64 gone;    /* tid of a thread that has ended to process id << 32 | thread id; 0 */
     struct map_u64 exec_of; /* tid to the exec it was last seen with */
     VEC(struct offcpu_seen) seen;
     VEC(struct offcpu_process) processes;

@@ -42,6 +42,13 @@ int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t e
             return 0;
     }
     *last = exec;
+    const uint64_t *gone = map_u64_find(&c->gone, tid);
+    if (gone && *gone != 0) {
+        seen->thread = (uint32_t)*gone;
+        seen->process = (uint32_t)(*gone >> 32);
+        seen->ended = true;
+        return 0;
+    }
     /* Asked anew each time: a thread that changes its name is another one for the sink. */
     int r = stacks_thread(c->stacks, time_ns, (int)tgid, (int)tid, &seen->thread);
     if (r == 0)
@@ -49,23 +56,41 @@ int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t e
     return r;
 }
 
+/* What the ring says of its end may come a little late: its ids are kept from here. */
+static int gone_note(struct collector *c, uint64_t time_ns, int pid, int tid)
+{
+    uint32_t thread, process;
+    uint64_t *gone = map_u64_at(&c->gone, (uint64_t)tid, NULL);
+    if (!gone)
+        return -ENOMEM;
+    int r = stacks_thread(c->stacks, time_ns, pid, tid, &thread);
+    if (r == 0)
+        r = stacks_process(c->stacks, time_ns, pid, &process);
+    if (r == 0)
+        *gone = (uint64_t)process << 32 | thread;
+    return r;
+}
+
 int offcpu_seen_task(struct collector *c, uint64_t time_ns, enum cpu_task task, int pid, int tid)
 {
     const uint64_t *exec = map_u64_find(&c->exec_of, (uint64_t)tid);
-    if (!exec)
-        return 0;
-    const uint64_t *at = map_u64_find(&c->seen_at, (uint64_t)tid << 32 | *exec);
+    const uint64_t *at = exec ? map_u64_find(&c->seen_at, (uint64_t)tid << 32 | *exec) : NULL;
     struct offcpu_seen *seen = at ? &c->seen.data[*at - 1] : NULL;
-    if (!seen)
-        return 0;
     if (task == CPU_TASK_FORK) { /* the id was another thread's, which is gone */
-        if (seen->ended)
+        uint64_t *gone = map_u64_find(&c->gone, (uint64_t)tid);
+        if (gone)
+            *gone = 0;
+        if (seen && seen->ended)
             *seen = (struct offcpu_seen){0};
         return 0;
     }
-    int r = offcpu_seen_get(c, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
-    if (r == 0)
+    int r = 0;
+    if (seen)
+        r = offcpu_seen_get(c, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
+    if (seen && r == 0)
         seen->ended = true;
+    if (r == 0 && task == CPU_TASK_EXIT)
+        r = gone_note(c, time_ns, pid, tid);
     return r;
 }
 

@@ -220,7 +220,8 @@ def case_threads():
     assert 2990 <= sum(r["count"] for r in sleeps) <= 3000, (len(sleeps), lost)
     assert 2990 <= len({r["thread"][1] for r in sleeps}), lost
     assert all(r["thread"][2] == "offcpu-paths" for r in sleeps)
-    same("threads in all", facts["threads"], 3001)
+    # Announcements that come more than 5 ms late, on a CPU that stood still, make one of two.
+    assert 3001 <= facts["threads"] <= 3005, facts
 
 
 def case_attach():
@@ -249,13 +250,14 @@ def case_timer():
 
 def case_machine():
     """All processes: one that began before, and is no child of ours, is seen when it runs."""
-    other = subprocess.Popen([PATHS, "timer", "1000"])
+    other = subprocess.Popen([PATHS, "timer", "100000"])  # it is ended below
     try:
         facts, rows, _ = dump(["-a", "-d", "1"], ["-"])
         found = [r for r in rows if r["thread"][0] == other.pid and r["kind"] == BLOCKED]
         assert found, "the other process was not seen"
         assert [r for r in found if "timer" in r["stack"] and to_main(r)], found
-        assert not [r for r in rows if r["thread"][2] == "offcpu_dump"], "we recorded ourselves"
+        own = [r for r in rows if r["thread"][0] == facts["own_pid"]]
+        assert not own, ("we recorded ourselves", own)
         assert facts["waits.lost.threads_full"] == 0, facts
     finally:
         other.kill()

@@ -137,6 +137,7 @@ static void facts_print(const struct run *run)
     u64_print(&json, "offcpu_ns", offcpu_ns);
     u64_print(&json, "threads", run->memory.threads.len);
     u64_print(&json, "processes", run->memory.processes.len);
+    u64_print(&json, "own_pid", (uint64_t)getpid());
     jsonw_object_end(&json);
     printf("\n");
 }
