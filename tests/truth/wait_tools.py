@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 PATIENCE_S = 120
 # Between the program's look at the clock and the switch lie a system call and the scheduler.
@@ -47,6 +48,11 @@ def functions(stack):
             for frame in stack or []]
 
 
+def number(value):
+    """What is not known ("n/a: reason", null) adds nothing."""
+    return value if isinstance(value, (int, float)) else 0
+
+
 class Truth:
     """What the program measured about itself."""
 
@@ -79,9 +85,9 @@ class Answer:
             first = self.threads.setdefault(thread["tid"], {**thread, "classes_ms": dict.fromkeys(CLASSES, 0),
                                                             "life_ms": 0, "unaccounted_ms": 0})
             for kind in CLASSES:
-                first["classes_ms"][kind] += thread["classes_ms"][kind] or 0
+                first["classes_ms"][kind] += number(thread["classes_ms"][kind])
             for part in ("life_ms", "unaccounted_ms"):
-                first[part] += thread[part] or 0
+                first[part] += number(thread[part])
 
     def with_function(self, function):
         return [row for row in self.rows if function in functions(row["stack"])]
@@ -91,8 +97,8 @@ class Answer:
 
     def runq(self, tids=None):
         if tids and tids <= set(self.threads):
-            return sum(self.threads[tid]["classes_ms"]["runq"] or 0 for tid in tids)
-        return self.json["classes_ms"]["runq"] or 0
+            return sum(self.threads[tid]["classes_ms"]["runq"] for tid in tids)
+        return number(self.json["classes_ms"]["runq"])
 
     def show(self):
         print({k: v for k, v in self.json.items() if k in ("classes_ms", "honesty")})
@@ -161,6 +167,31 @@ class Lab:
         return answer
 
 
+def links_of(pid):
+    """How many BPF programs a process has attached; None: it is gone."""
+    count = 0
+    try:
+        for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+            try:
+                count += "link_id:" in file.read_text()
+            except OSError:
+                pass
+    except OSError:
+        return None
+    return count
+
+
+def wait_attached(recorder):
+    """Until its programs are in place: on a busy machine loading them takes long."""
+    end, last, since = time.monotonic() + PATIENCE_S, 0, time.monotonic()
+    while last == 0 or time.monotonic() - since < 0.5:
+        assert recorder.poll() is None and time.monotonic() < end, "the recorder does not begin"
+        now = links_of(recorder.pid)
+        if now != last:
+            last, since = now, time.monotonic()
+        time.sleep(0.05)
+
+
 def lost(answer):
     honesty = answer.json["honesty"]
     return sum(value for key, value in honesty.items() if key == "lost" and isinstance(value, (int, float)))
@@ -182,7 +213,11 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
     assert of_class >= 0.95 * got, (function, kinds, {row["class"] for row in rows})
     if tier == "kernel" and exact_count and not lost(answer):
         counted = sum(row["count"] for row in rows)
-        assert counted == switches, f"{function}: {counted} waits, {switches} switches"
+        # Some have lost their stack, and say so: none may have another's. Whoever is woken while it
+        # goes to sleep is counted as waiting by one side, and as preempted by the other.
+        races = 1 + switches // 500
+        least = switches - number(answer.json["honesty"]["parts_lost"]) - races
+        assert least <= counted <= switches + races, f"{function}: {counted} waits, {switches} switches"
 
 
 def check_complete(answer, share=0.99, roots=frozenset(ROOTS), within=4):
@@ -214,8 +249,10 @@ def check_lives(answer, truth, within=0.02):
         low = life["life_ms"] * (1 - within) - 1
         high = life["life_ms"] * (1 + within) + 30 + thread["classes_ms"]["runq"]
         between(f"thread {tid}, sum of its classes in ms", parts, low, high)
+        # What a switch takes, and what we take in it, is on one side for the kernel's books and on
+        # the other for ours: it shows where there are very many of them.
         between(f"thread {tid}, running ms", thread["classes_ms"]["running"],
-                life["cpu_ms"] * 0.95 - 2, life["cpu_ms"] * 1.05 + 10)
+                life["cpu_ms"] * 0.9 - 2, life["cpu_ms"] * 1.1 + 10)
 
 
 def check_schema(schema_file, value):

@@ -312,7 +312,8 @@ static APART ssize_t blocks_in_read(int fd)
     }
 PATH(path_a)
 PATH(path_b)
-PATH(path_c) PATH(path_d)
+PATH(path_c)
+PATH(path_d)
 
 #define FORK(name, by)                                                                             \
     static APART ssize_t name(int fd)                                                              \
@@ -321,29 +322,42 @@ PATH(path_c) PATH(path_d)
         STAY;                                                                                      \
         return n;                                                                                  \
     }
-#define FORKS(letter, by)                                                                          \
-    FORK(through_##letter##_1, by)                                                                 \
-    FORK(through_##letter##_2, by) FORK(through_##letter##_3, by) FORK(through_##letter##_4, by)
-    FORKS(a, path_a) FORKS(b, path_b) FORKS(c, path_c) FORKS(d, path_d)
+FORK(through_a_1, path_a)
+FORK(through_a_2, path_a)
+FORK(through_a_3, path_a)
+FORK(through_a_4, path_a)
+FORK(through_b_1, path_b)
+FORK(through_b_2, path_b)
+FORK(through_b_3, path_b)
+FORK(through_b_4, path_b)
+FORK(through_c_1, path_c)
+FORK(through_c_2, path_c)
+FORK(through_c_3, path_c)
+FORK(through_c_4, path_c)
+FORK(through_d_1, path_d)
+FORK(through_d_2, path_d)
+FORK(through_d_3, path_d)
+FORK(through_d_4, path_d)
 
-#define PATHS_OF(letter)                                                                           \
-    {through_##letter##_1, "through_" #letter "_1", {0}},                                          \
-        {through_##letter##_2, "through_" #letter "_2", {0}},                                      \
-        {through_##letter##_3, "through_" #letter "_3", {0}},                                      \
-    {                                                                                              \
-        through_##letter##_4, "through_" #letter "_4",                                             \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
-    }
+struct way {
+    ssize_t (*call)(int fd);
+    const char *name;
+    struct truth truth;
+};
 
-        static int run_paths(long rounds)
+static struct way paths[] = {
+    {through_a_1, "through_a_1", {0}}, {through_a_2, "through_a_2", {0}},
+    {through_a_3, "through_a_3", {0}}, {through_a_4, "through_a_4", {0}},
+    {through_b_1, "through_b_1", {0}}, {through_b_2, "through_b_2", {0}},
+    {through_b_3, "through_b_3", {0}}, {through_b_4, "through_b_4", {0}},
+    {through_c_1, "through_c_1", {0}}, {through_c_2, "through_c_2", {0}},
+    {through_c_3, "through_c_3", {0}}, {through_c_4, "through_c_4", {0}},
+    {through_d_1, "through_d_1", {0}}, {through_d_2, "through_d_2", {0}},
+    {through_d_3, "through_d_3", {0}}, {through_d_4, "through_d_4", {0}},
+};
+
+static int run_paths(long rounds)
 {
-    static struct {
-        ssize_t (*call)(int fd);
-        const char *name;
-        struct truth truth;
-    } paths[] = {PATHS_OF(a), PATHS_OF(b), PATHS_OF(c), PATHS_OF(d)};
     enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
     int asked[2], answered[2];
     truth_need(pipe(asked) == 0 && pipe(answered) == 0, "pipe");

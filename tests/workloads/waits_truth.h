@@ -63,8 +63,8 @@ static inline void truth_write(const char *line, int length)
         _exit(9);
 }
 
-/* `function` is on the stack of every wait that was timed. */
-static inline void truth_tell(const char *function, const struct truth *truth)
+/* `function` is on the stack of every wait that was timed; tid 0: waits of many threads. */
+static inline void truth_tell_of(const char *function, const struct truth *truth, long tid)
 {
     char line[512];
     truth_write(
@@ -72,9 +72,14 @@ static inline void truth_tell(const char *function, const struct truth *truth)
                        "{\"function\": \"%s\", \"pid\": %ld, \"tid\": %ld, \"off_ms\": %.6f, "
                        "\"wall_ms\": %.6f, \"calls\": %ld, \"switches\": %ld, "
                        "\"longest_ms\": %.6f}\n",
-                       function, (long)getpid(), syscall(SYS_gettid),
+                       function, (long)getpid(), tid,
                        (double)(truth->wall_ns - truth->cpu_ns) / 1e6, (double)truth->wall_ns / 1e6,
                        truth->calls, truth->switches, (double)truth->longest_ns / 1e6));
+}
+
+static inline void truth_tell(const char *function, const struct truth *truth)
+{
+    truth_tell_of(function, truth, syscall(SYS_gettid));
 }
 
 /* How long a thread lived, as it saw it: less than it did, since it was begun and ended by
