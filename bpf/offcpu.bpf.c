@@ -17,6 +17,8 @@ const volatile struct offcpu_config config;
 #include "kernel_known.h"
 #include "known.h"
 #include "objects.h"
+
+#include "asked.h"
 #include "registers.h"
 
 struct {
@@ -69,6 +71,7 @@ struct {
 
 struct spare {  /* what does not fit on a program's stack */
     __u64 refs; /* given out on this CPU */
+    __u64 runs;
     struct offcpu_tally none;
 };
 
@@ -95,6 +98,7 @@ enum {
     FLAG_FAULT = 1 << 2,
     FLAG_BY_INTERRUPT = 1 << 3,
     FLAG_LIMITED = 1 << 4,
+    FLAG_ASKED = 1 << 5,
     KIND_BLOCKED = 0,
     KIND_RUNQ = 1,
     KIND_HOLD = 2,
@@ -159,6 +163,7 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task, __u
 {
     __u32 pid = task->pid;
     struct offcpu_thread thread = {
+        .since_ns = now_ns,
         .on_ns = on ? now_ns : 0,
         .off_ns = on ? 0 : now_ns,
         .tid = tid_here(task),
@@ -253,6 +258,8 @@ static __always_inline void call_look(struct task_struct *task, const struct pt_
     }
     if (call.fd > 0)
         fd_look(task, (int)regs_argument(regs, call.fd), key);
+    if ((call.kind & OFFCPU_CALL_ASKS) && is_asking(thread->kernel_tgid, now_ns))
+        key->flags |= FLAG_ASKED;
     if (call.kind & OFFCPU_CALL_FUTEX)
         futex_look(regs, thread, now_ns);
     if (call.kind & (OFFCPU_CALL_WAIT4 | OFFCPU_CALL_WAITID)) {
@@ -373,6 +380,10 @@ static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
     thread->off_ns = 0;
     thread->wake_ns = 0;
     thread->on_ns = now_ns;
+    if (flags & OFFCPU_THREAD_FILLED) {
+        thread->exec = (__u16)next->self_exec_id;
+        thread->key.exec = (__u16)thread->exec;
+    }
     if (off_ns == 0 || (flags & OFFCPU_THREAD_EXITED))
         return 0;
     thread->off_total_ns += now_ns - off_ns;
@@ -404,6 +415,15 @@ static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
     return 0;
 }
 
+/* What we cost: now and then a run is timed, and stands for the others. */
+static __always_inline void cost_note(__u64 start_ns)
+{
+    __u32 zero = 0;
+    struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
+    if (spare && ++spare->runs % OFFCPU_COST_EVERY == 0)
+        count_add(OFFCPU_COST_NS, OFFCPU_COST_EVERY * (bpf_ktime_get_ns() - start_ns));
+}
+
 SEC("tp_btf/sched_switch")
 int offcpu_switch(__u64 *context)
 {
@@ -411,6 +431,7 @@ int offcpu_switch(__u64 *context)
     struct task_struct *prev = (void *)context[1], *next = (void *)context[2];
     switch_out(context, prev, context[0] & 1, now_ns);
     switch_in(next, now_ns);
+    cost_note(now_ns);
     return 0;
 }
 
@@ -506,6 +527,26 @@ int offcpu_waking(__u64 *context)
     __u64 now_ns = bpf_ktime_get_ns();
     waker_look(context, thread, now_ns);
     thread->wake_ns = now_ns;
+    cost_note(now_ns);
+    return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int offcpu_send(__u64 *context)
+{
+    __u32 pid = (__u32)bpf_get_current_pid_tgid();
+    const struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (thread && (__s32)context[1] > 0)
+        asked_begin((void *)context[0], thread->kernel_tgid, bpf_ktime_get_ns());
+    return 0;
+}
+
+/* An end is an answer as well; that nothing is there yet is none. */
+SEC("tp_btf/sock_recv_length")
+int offcpu_recv(__u64 *context)
+{
+    if ((__s32)context[1] >= 0)
+        asked_end((void *)context[0], bpf_ktime_get_ns());
     return 0;
 }
 

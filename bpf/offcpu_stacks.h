@@ -93,6 +93,12 @@ static __always_inline __u32 pages_of(struct task_struct *task, struct mm_struct
     return pages ? *pages : OFFCPU_COPY_PAGES;
 }
 
+/* The last quarter is for what is small: waits, names, ends of threads. */
+static __always_inline bool ring_is_full(void)
+{
+    return bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) > config.ring_bytes / 4 * 3;
+}
+
 /* Enough was copied, nothing is known yet: user space ought to look. A record that is given up
  * wakes as well as any. */
 static __always_inline void learn_soon(__u64 now_ns)
@@ -118,8 +124,9 @@ static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_stru
         thread->round = now->round;
         thread->copies = 0;
     }
-    if (thread->copies >= OFFCPU_COPIES_A_ROUND) {
-        count_add(OFFCPU_SPARED, 1);
+    bool full = ring_is_full();
+    if (full || thread->copies >= OFFCPU_COPIES_A_ROUND) {
+        count_add(full ? OFFCPU_RING_FULL : OFFCPU_SPARED, 1);
         learn_soon(now_ns);
         return 0;
     }
@@ -183,7 +190,8 @@ static __noinline int kernel_stack_tell(struct offcpu_thread *thread,
                                         const struct kernel_moment *moment, __s32 id)
 {
     __u64 depth = moment->top - moment->at;
-    if (depth > OFFCPU_KERNEL_WORDS * sizeof(__u64) || thread->copies >= OFFCPU_COPIES_A_ROUND)
+    if (depth > OFFCPU_KERNEL_WORDS * sizeof(__u64) || thread->copies >= OFFCPU_COPIES_A_ROUND ||
+        ring_is_full())
         return 0;
     struct offcpu_kernel *record = bpf_ringbuf_reserve(&told, sizeof(*record), 0);
     if (!record) {

@@ -32,6 +32,8 @@ static const char *const fuzz_questions[][FUZZ_ARGUMENTS_MAX] = {
     {"waits", "REC", "--limit", "0", "--json"},
     {"waits", "REC", "--threads", "--idle", "--limit", "0"},
     {"waits", "REC", "--stack", "w1", "--markdown"},
+    {"locks", "REC", "--limit", "0", "--json"},
+    {"locks", "REC", "--lock", "l1"},
 };
 
 static inline void fuzz_ask(const char *const *question, const char *path)

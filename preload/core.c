@@ -14,7 +14,7 @@
 
 /* Another libc lacks these, and must not fail to load us for it. */
 #pragma weak gnu_get_libc_version
-extern void *__libc_stack_end __attribute__((weak));
+extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
 enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 12, ROOM_KEPT_BYTES = 8 << 10 };
 
@@ -212,7 +212,7 @@ static bool is_readable(uint64_t address)
 static uint32_t slice_bytes(uint64_t sp)
 {
     uint64_t thread = (uint64_t)__builtin_thread_pointer();
-    uint64_t main_top = &__libc_stack_end ? (uint64_t)__libc_stack_end + 64 : 0;
+    uint64_t main_top = &main_stack_end ? (uint64_t)main_stack_end + 64 : 0;
     uint64_t end = sp + PRELOAD_SLICE_BYTES;
     if (thread > sp && thread < end)
         end = thread; /* a thread's own block stands at the beginning of its stack */

@@ -37,6 +37,7 @@ static void tid_find(void)
 bool hooks_resolve(void)
 {
     tid_find();
+    /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define NEXT_FIND(name, arguments)                                                                 \
     if (!next.name) {                                                                              \
         union {                                                                                    \
@@ -47,6 +48,7 @@ bool hooks_resolve(void)
     }
     NEXT_FUNCTIONS(NEXT_FIND)
 #undef NEXT_FIND
+    /* NOLINTEND(bugprone-macro-parentheses) */
     /* What hooks call beside their own function; newer ones are called only by programs that
      * were linked against them. */
     return next.pthread_mutex_lock && next.pthread_mutex_trylock && next.pthread_mutex_unlock &&

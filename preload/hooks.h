@@ -44,11 +44,13 @@
     ROW(pthread_tryjoin_np, (pthread_t, void **))                                                  \
     ROW(pthread_timedjoin_np, (pthread_t, void **, const struct timespec *))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): how a function is declared cannot stand in them */
 struct next {
 #define NEXT_MEMBER(name, arguments) int(*name) arguments;
     NEXT_FUNCTIONS(NEXT_MEMBER)
 #undef NEXT_MEMBER
 };
+/* NOLINTEND(bugprone-macro-parentheses) */
 extern struct next next;
 
 /* Where glibc keeps the id of a thread in what a pthread_t points to; 0: not known. */

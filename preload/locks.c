@@ -95,24 +95,24 @@ EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
     return r;
 }
 
-EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until)
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *abstime)
 {
-    PASS(pthread_mutex_timedlock, mutex, until);
-    if (!time_is_valid(until))
-        return next.pthread_mutex_timedlock(mutex, until);
-    ATTEMPT(mutex_try(mutex), next.pthread_mutex_timedlock(mutex, until), PRELOAD_MUTEX, mutex,
+    PASS(pthread_mutex_timedlock, mutex, abstime);
+    if (!time_is_valid(abstime))
+        return next.pthread_mutex_timedlock(mutex, abstime);
+    ATTEMPT(mutex_try(mutex), next.pthread_mutex_timedlock(mutex, abstime), PRELOAD_MUTEX, mutex,
             mutex_owner(mutex), mutex_flags(mutex) | PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
-                                   const struct timespec *until)
+EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clockid,
+                                   const struct timespec *abstime)
 {
-    PASS(pthread_mutex_clocklock, mutex, clock, until);
+    PASS(pthread_mutex_clocklock, mutex, clockid, abstime);
     if (!next.pthread_mutex_clocklock)
         return hooks_missing();
-    if (!time_is_valid(until) || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
-        return next.pthread_mutex_clocklock(mutex, clock, until);
-    ATTEMPT(mutex_try(mutex), next.pthread_mutex_clocklock(mutex, clock, until), PRELOAD_MUTEX,
+    if (!time_is_valid(abstime) || (clockid != CLOCK_MONOTONIC && clockid != CLOCK_REALTIME))
+        return next.pthread_mutex_clocklock(mutex, clockid, abstime);
+    ATTEMPT(mutex_try(mutex), next.pthread_mutex_clocklock(mutex, clockid, abstime), PRELOAD_MUTEX,
             mutex, mutex_owner(mutex), mutex_flags(mutex) | PRELOAD_LIMITED);
 }
 
@@ -128,89 +128,89 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
     return r;
 }
 
-EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
-    PASS(pthread_rwlock_rdlock, lock);
-    ATTEMPT(next.pthread_rwlock_tryrdlock(lock), next.pthread_rwlock_rdlock(lock), PRELOAD_READ,
-            lock, rwlock_owner(lock), 0);
+    PASS(pthread_rwlock_rdlock, rwlock);
+    ATTEMPT(next.pthread_rwlock_tryrdlock(rwlock), next.pthread_rwlock_rdlock(rwlock), PRELOAD_READ,
+            rwlock, rwlock_owner(rwlock), 0);
 }
 
-EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until)
+EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
 {
-    PASS(pthread_rwlock_timedrdlock, lock, until);
-    if (!time_is_valid(until))
-        return next.pthread_rwlock_timedrdlock(lock, until);
-    ATTEMPT(next.pthread_rwlock_tryrdlock(lock), next.pthread_rwlock_timedrdlock(lock, until),
-            PRELOAD_READ, lock, rwlock_owner(lock), PRELOAD_LIMITED);
+    PASS(pthread_rwlock_timedrdlock, rwlock, abstime);
+    if (!time_is_valid(abstime))
+        return next.pthread_rwlock_timedrdlock(rwlock, abstime);
+    ATTEMPT(next.pthread_rwlock_tryrdlock(rwlock), next.pthread_rwlock_timedrdlock(rwlock, abstime),
+            PRELOAD_READ, rwlock, rwlock_owner(rwlock), PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock,
-                                      const struct timespec *until)
+EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clockid,
+                                      const struct timespec *abstime)
 {
-    PASS(pthread_rwlock_clockrdlock, lock, clock, until);
+    PASS(pthread_rwlock_clockrdlock, rwlock, clockid, abstime);
     if (!next.pthread_rwlock_clockrdlock)
         return hooks_missing();
-    if (!time_is_valid(until) || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
-        return next.pthread_rwlock_clockrdlock(lock, clock, until);
-    ATTEMPT(next.pthread_rwlock_tryrdlock(lock),
-            next.pthread_rwlock_clockrdlock(lock, clock, until), PRELOAD_READ, lock,
-            rwlock_owner(lock), PRELOAD_LIMITED);
+    if (!time_is_valid(abstime) || (clockid != CLOCK_MONOTONIC && clockid != CLOCK_REALTIME))
+        return next.pthread_rwlock_clockrdlock(rwlock, clockid, abstime);
+    ATTEMPT(next.pthread_rwlock_tryrdlock(rwlock),
+            next.pthread_rwlock_clockrdlock(rwlock, clockid, abstime), PRELOAD_READ, rwlock,
+            rwlock_owner(rwlock), PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-    PASS(pthread_rwlock_wrlock, lock);
-    ATTEMPT(next.pthread_rwlock_trywrlock(lock), next.pthread_rwlock_wrlock(lock), PRELOAD_WRITE,
-            lock, rwlock_owner(lock), 0);
+    PASS(pthread_rwlock_wrlock, rwlock);
+    ATTEMPT(next.pthread_rwlock_trywrlock(rwlock), next.pthread_rwlock_wrlock(rwlock),
+            PRELOAD_WRITE, rwlock, rwlock_owner(rwlock), 0);
 }
 
-EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until)
+EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
 {
-    PASS(pthread_rwlock_timedwrlock, lock, until);
-    if (!time_is_valid(until))
-        return next.pthread_rwlock_timedwrlock(lock, until);
-    ATTEMPT(next.pthread_rwlock_trywrlock(lock), next.pthread_rwlock_timedwrlock(lock, until),
-            PRELOAD_WRITE, lock, rwlock_owner(lock), PRELOAD_LIMITED);
+    PASS(pthread_rwlock_timedwrlock, rwlock, abstime);
+    if (!time_is_valid(abstime))
+        return next.pthread_rwlock_timedwrlock(rwlock, abstime);
+    ATTEMPT(next.pthread_rwlock_trywrlock(rwlock), next.pthread_rwlock_timedwrlock(rwlock, abstime),
+            PRELOAD_WRITE, rwlock, rwlock_owner(rwlock), PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock,
-                                      const struct timespec *until)
+EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clockid,
+                                      const struct timespec *abstime)
 {
-    PASS(pthread_rwlock_clockwrlock, lock, clock, until);
+    PASS(pthread_rwlock_clockwrlock, rwlock, clockid, abstime);
     if (!next.pthread_rwlock_clockwrlock)
         return hooks_missing();
-    if (!time_is_valid(until) || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
-        return next.pthread_rwlock_clockwrlock(lock, clock, until);
-    ATTEMPT(next.pthread_rwlock_trywrlock(lock),
-            next.pthread_rwlock_clockwrlock(lock, clock, until), PRELOAD_WRITE, lock,
-            rwlock_owner(lock), PRELOAD_LIMITED);
+    if (!time_is_valid(abstime) || (clockid != CLOCK_MONOTONIC && clockid != CLOCK_REALTIME))
+        return next.pthread_rwlock_clockwrlock(rwlock, clockid, abstime);
+    ATTEMPT(next.pthread_rwlock_trywrlock(rwlock),
+            next.pthread_rwlock_clockwrlock(rwlock, clockid, abstime), PRELOAD_WRITE, rwlock,
+            rwlock_owner(rwlock), PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock)
+EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 {
-    PASS(pthread_rwlock_tryrdlock, lock);
-    int r = next.pthread_rwlock_tryrdlock(lock);
+    PASS(pthread_rwlock_tryrdlock, rwlock);
+    int r = next.pthread_rwlock_tryrdlock(rwlock);
     if (r == 0)
-        core_hold_maybe(lock, PRELOAD_READ);
+        core_hold_maybe(rwlock, PRELOAD_READ);
     return r;
 }
 
-EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *lock)
+EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 {
-    PASS(pthread_rwlock_trywrlock, lock);
-    int r = next.pthread_rwlock_trywrlock(lock);
+    PASS(pthread_rwlock_trywrlock, rwlock);
+    int r = next.pthread_rwlock_trywrlock(rwlock);
     if (r == 0)
-        core_hold_maybe(lock, PRELOAD_WRITE);
+        core_hold_maybe(rwlock, PRELOAD_WRITE);
     return r;
 }
 
-EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *lock)
+EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
-    PASS(pthread_rwlock_unlock, lock);
+    PASS(pthread_rwlock_unlock, rwlock);
     struct core_hold hold;
-    if (LIKELY(core_self.held_count == 0) || !core_hold_take(lock, &hold))
-        return next.pthread_rwlock_unlock(lock);
-    int r = next.pthread_rwlock_unlock(lock);
+    if (LIKELY(core_self.held_count == 0) || !core_hold_take(rwlock, &hold))
+        return next.pthread_rwlock_unlock(rwlock);
+    int r = next.pthread_rwlock_unlock(rwlock);
     if (r == 0)
         CORE_HOLD_END(&hold);
     return r;

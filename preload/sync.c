@@ -54,42 +54,41 @@ static void condition_end(const struct given_back *given, pthread_mutex_t *mutex
         return r_;                                                                                 \
     } while (0)
 
-EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-    PASS(pthread_cond_wait, condition, mutex);
-    CONDITION_WAIT(condition, mutex, next.pthread_cond_wait(condition, mutex), 0);
+    PASS(pthread_cond_wait, cond, mutex);
+    CONDITION_WAIT(cond, mutex, next.pthread_cond_wait(cond, mutex), 0);
 }
 
-EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  const struct timespec *until)
+EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+                                  const struct timespec *abstime)
 {
-    PASS(pthread_cond_timedwait, condition, mutex, until);
-    CONDITION_WAIT(condition, mutex, next.pthread_cond_timedwait(condition, mutex, until),
-                   PRELOAD_LIMITED);
+    PASS(pthread_cond_timedwait, cond, mutex, abstime);
+    CONDITION_WAIT(cond, mutex, next.pthread_cond_timedwait(cond, mutex, abstime), PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  clockid_t clock, const struct timespec *until)
+EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock_id,
+                                  const struct timespec *abstime)
 {
-    PASS(pthread_cond_clockwait, condition, mutex, clock, until);
+    PASS(pthread_cond_clockwait, cond, mutex, clock_id, abstime);
     if (!next.pthread_cond_clockwait)
         return hooks_missing();
-    CONDITION_WAIT(condition, mutex, next.pthread_cond_clockwait(condition, mutex, clock, until),
+    CONDITION_WAIT(cond, mutex, next.pthread_cond_clockwait(cond, mutex, clock_id, abstime),
                    PRELOAD_LIMITED);
 }
 
-EXPORT int pthread_cond_signal(pthread_cond_t *condition)
+EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
-    PASS(pthread_cond_signal, condition);
-    core_ring(condition);
-    return next.pthread_cond_signal(condition);
+    PASS(pthread_cond_signal, cond);
+    core_ring(cond);
+    return next.pthread_cond_signal(cond);
 }
 
-EXPORT int pthread_cond_broadcast(pthread_cond_t *condition)
+EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 {
-    PASS(pthread_cond_broadcast, condition);
-    core_ring(condition);
-    return next.pthread_cond_broadcast(condition);
+    PASS(pthread_cond_broadcast, cond);
+    core_ring(cond);
+    return next.pthread_cond_broadcast(cond);
 }
 
 static void semaphore_end(struct core_wait *wait, int r, unsigned flags)
@@ -126,40 +125,40 @@ static void semaphore_end(struct core_wait *wait, int r, unsigned flags)
         return r_;                                                                                 \
     } while (0)
 
-EXPORT int sem_wait(sem_t *semaphore)
+EXPORT int sem_wait(sem_t *sem)
 {
-    PASS(sem_wait, semaphore);
+    PASS(sem_wait, sem);
     pthread_testcancel(); /* as libc does, also when the semaphore is free */
-    SEMAPHORE_WAIT(semaphore, next.sem_wait(semaphore), 0);
+    SEMAPHORE_WAIT(sem, next.sem_wait(sem), 0);
 }
 
-EXPORT int sem_timedwait(sem_t *semaphore, const struct timespec *until)
+EXPORT int sem_timedwait(sem_t *sem, const struct timespec *abstime)
 {
-    PASS(sem_timedwait, semaphore, until);
-    if (!time_is_valid(until))
-        return next.sem_timedwait(semaphore, until);
+    PASS(sem_timedwait, sem, abstime);
+    if (!time_is_valid(abstime))
+        return next.sem_timedwait(sem, abstime);
     pthread_testcancel();
-    SEMAPHORE_WAIT(semaphore, next.sem_timedwait(semaphore, until), PRELOAD_LIMITED);
+    SEMAPHORE_WAIT(sem, next.sem_timedwait(sem, abstime), PRELOAD_LIMITED);
 }
 
-EXPORT int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
+EXPORT int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *abstime)
 {
-    PASS(sem_clockwait, semaphore, clock, until);
+    PASS(sem_clockwait, sem, clock, abstime);
     if (!next.sem_clockwait) {
         errno = hooks_missing();
         return -1;
     }
-    if (!time_is_valid(until) || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
-        return next.sem_clockwait(semaphore, clock, until);
+    if (!time_is_valid(abstime) || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
+        return next.sem_clockwait(sem, clock, abstime);
     pthread_testcancel();
-    SEMAPHORE_WAIT(semaphore, next.sem_clockwait(semaphore, clock, until), PRELOAD_LIMITED);
+    SEMAPHORE_WAIT(sem, next.sem_clockwait(sem, clock, abstime), PRELOAD_LIMITED);
 }
 
-EXPORT int sem_post(sem_t *semaphore)
+EXPORT int sem_post(sem_t *sem)
 {
-    PASS(sem_post, semaphore);
-    core_ring(semaphore);
-    return next.sem_post(semaphore);
+    PASS(sem_post, sem);
+    core_ring(sem);
+    return next.sem_post(sem);
 }
 
 /* Whoever comes last does not wait, and is told that it is the one (glibc 2.25 and newer). */
@@ -205,16 +204,16 @@ static uint32_t thread_id(pthread_t thread)
         return r_;                                                                                 \
     } while (0)
 
-EXPORT int pthread_join(pthread_t thread, void **result)
+EXPORT int pthread_join(pthread_t th, void **thread_return)
 {
-    PASS(pthread_join, thread, result);
-    JOIN(thread, result, next.pthread_join(thread, result), 0);
+    PASS(pthread_join, th, thread_return);
+    JOIN(th, thread_return, next.pthread_join(th, thread_return), 0);
 }
 
-EXPORT int pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until)
+EXPORT int pthread_timedjoin_np(pthread_t th, void **thread_return, const struct timespec *abstime)
 {
-    PASS(pthread_timedjoin_np, thread, result, until);
-    if (!until)
-        return next.pthread_timedjoin_np(thread, result, until);
-    JOIN(thread, result, next.pthread_timedjoin_np(thread, result, until), PRELOAD_LIMITED);
+    PASS(pthread_timedjoin_np, th, thread_return, abstime);
+    if (!abstime)
+        return next.pthread_timedjoin_np(th, thread_return, abstime);
+    JOIN(th, thread_return, next.pthread_timedjoin_np(th, thread_return, abstime), PRELOAD_LIMITED);
 }

@@ -90,9 +90,23 @@ static const char *text_of(struct arena *arena, const json_t *json, const char *
     return NULL;
 }
 
+/* Of the user tier: whether the library that times holds was in the target. */
+static int read_locks(struct reading *reading, const struct recorded_document *row)
+{
+    static const char *const library[] = {"library", NULL};
+    json_t *json = json_loadb(row->json.data, row->json.len, 0, NULL);
+    const char *text = text_of(reading->arena, json, library);
+    if (text && !str_is(str_from(text), "loaded"))
+        reading->honesty->holds_na = text;
+    json_decref(json);
+    return 0;
+}
+
 static int read_document(void *context, const struct recorded_document *row)
 {
     struct reading *reading = context;
+    if (str_is(row->name, "locks"))
+        return read_locks(reading, row);
     if (!str_is(row->name, "waits"))
         return 0;
     static const char *const tier[] = {"tier", NULL};

@@ -19,7 +19,8 @@
  *
  * The user tier has some of these without "stacks_".
  *
- * Tier and why it is no higher one are in the document "waits". */
+ * Tier and why it is no higher one are in the document "waits", why no holds were timed in
+ * "locks". */
 #pragma once
 
 #include "analyze/honesty.h"
@@ -32,6 +33,7 @@ struct wait_honesty {
     struct honesty_figure blocked_ns, observed_ns;
     const char *tier;       /* "kernel"; NULL: the recording does not say */
     const char *not_higher; /* NULL: it is the best, or nobody said why */
+    const char *holds_na;   /* why holds of locks were not timed; NULL: they were, or nobody said */
     bool finished;
 };
 

@@ -95,7 +95,9 @@ static void put_sums(struct locks_run *run, struct value *root)
     value_put_machine(root, "left_out_waits", value_uint(table->left_out_count, UNIT_COUNT));
     if (table->count > 0 && !lock_tables_hold_known(table))
         value_put_for(root, SHOW_PEOPLE, "hold", "hold times",
-                      value_na("how long locks were held was not recorded"));
+                      value_na(run->honesty.holds_na
+                                   ? run->honesty.holds_na
+                                   : "how long locks were held was not recorded"));
     if (table->left_out_count == 0)
         return;
     char time[48], waits[48];

@@ -17,6 +17,7 @@ static int picture_draw(const struct pictured *pictured, enum picture kind, FILE
             .title = pictured->title,
             .honesty = pictured->honesty,
             .hotspots = pictured->table,
+            .table_title = pictured->table_title,
             .tree = pictured->tree,
             .before = pictured->before,
             .scale = pictured->scale,

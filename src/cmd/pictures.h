@@ -38,6 +38,7 @@ struct pictured {
     const char *subtitle;        /* the line of honesty */
     const struct value *honesty; /* its figures */
     const struct value *table;   /* of the page */
+    const char *table_title;     /* NULL: "Hotspots" */
 };
 
 bool pictures_wanted(const struct picture_opts *opts);

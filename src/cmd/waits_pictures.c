@@ -43,6 +43,7 @@ int waits_pictures(struct waits_run *run, struct value *root, struct why *why)
         .subtitle = wait_honesty_line(run->arena, &run->honesty),
         .honesty = &honesty,
         .table = &table,
+        .table_title = "Waits",
     };
     return pictures_write(&run->opts->pictures, &pictured, run->arena, root, why);
 }

@@ -183,6 +183,12 @@ int bpf_unit_map_share(struct bpf_unit *unit, const char *map, int fd, struct wh
                  : 0;
 }
 
+int bpf_unit_leave_out(struct bpf_unit *unit, const char *program)
+{
+    struct bpf_program *found = bpf_object__find_program_by_name(unit->object, program);
+    return found ? bpf_program__set_autoload(found, false) : -ENOENT;
+}
+
 int bpf_unit_load(struct bpf_unit *unit, struct why *why)
 {
     unit->log = calloc(1, LOG_BYTES);
@@ -209,7 +215,8 @@ int bpf_unit_attach(struct bpf_unit *unit, struct why *why)
     libbpf_print_fn_t old = words_begin();
     bpf_object__for_each_program(program, unit->object)
     {
-        if (r < 0 || bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT)
+        if (r < 0 || bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT ||
+            !bpf_program__autoload(program))
             continue;
         struct bpf_link *link = unit->link_count < LINKS_MAX ? bpf_program__attach(program) : NULL;
         if (link)

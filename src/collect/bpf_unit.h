@@ -33,6 +33,8 @@ MUST_USE int bpf_unit_open(const struct bpf_blob *blob, const char *cache_dir,
                            struct bpf_unit **ret, struct why *why);
 void bpf_unit_close(struct bpf_unit *unit); /* NULL is fine */
 
+/* A program that this kernel has no place for; before loading. */
+MUST_USE int bpf_unit_leave_out(struct bpf_unit *unit, const char *program);
 /* All before loading. Another size than the program's, or no such map, is a fault of ours. */
 MUST_USE int bpf_unit_config(struct bpf_unit *unit, const void *config, size_t bytes,
                              struct why *why);

@@ -27,8 +27,8 @@ enum {
     RING_BYTES_MAX = 16 << 20,
     RING_BYTES_MIN_ASKED = 512 << 10,
     RING_BYTES_SWITCHES = 2 << 20, /* 50,000 switches: some 100 ms of a CPU that does little else */
-    RINGS_BYTES_MAX = 256 << 20, /* of all CPUs together */
-    RING_MS_MIN = 100,           /* a ring should take the samples of so long */
+    RINGS_BYTES_MAX = 256 << 20,   /* of all CPUs together */
+    RING_MS_MIN = 100,             /* a ring should take the samples of so long */
     RING_SLOTS_MIN = 16,
     TIDS_MAX = 1 << 16,
     ATTACH_ROUNDS_MAX = 8,

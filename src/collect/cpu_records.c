@@ -291,8 +291,9 @@ static int task_tell(struct collector *c, const struct perf_event_header *header
     const struct task_record *task = (const void *)header;
     if (header->type == PERF_RECORD_MMAP2 || header->size < sizeof(*task) + PERF_TRAILER_BYTES)
         return 0;
-    return cpu_tasks_tell(c, time_ns, header->type == PERF_RECORD_FORK ? CPU_TASK_FORK : CPU_TASK_EXIT,
-                      task->pid, task->tid);
+    return cpu_tasks_tell(c, time_ns,
+                          header->type == PERF_RECORD_FORK ? CPU_TASK_FORK : CPU_TASK_EXIT,
+                          task->pid, task->tid);
 }
 
 static int record_take(struct collector *c, const struct perf_event_header *header,

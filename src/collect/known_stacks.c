@@ -32,6 +32,7 @@ struct known_stacks {
     uint32_t *buckets;
     uint32_t free;
     uint32_t long_count;
+    uint32_t hand; /* who is pushed out next */
     struct known_counts counts;
 };
 
@@ -237,14 +238,57 @@ static uint64_t code_of(const struct entry *entry, const struct known_code *code
     return hash;
 }
 
+static void bucket_leave(struct known_stacks *known, uint32_t at)
+{
+    uint32_t *link = bucket_of(known, &known->entries[at].key);
+    while (*link != at)
+        link = &known->entries[*link].next;
+    *link = known->entries[at].next;
+}
+
+/* The last one of its place moves into the gap. */
+static void entry_remove(struct known_stacks *known, uint32_t at)
+{
+    struct entry *entry = &known->entries[at];
+    struct offcpu_known_key last = entry->key;
+    while (last.alike + 1 < OFFCPU_KNOWN_ALIKE && entry_find(known, &last, last.alike + 1) != NONE)
+        last.alike++;
+    uint32_t moved = entry_find(known, &last, last.alike);
+    bucket_leave(known, at);
+    if (moved != at) {
+        known->entries[moved].key.alike = entry->key.alike;
+        if (entry_tell(known, &known->entries[moved]) < 0)
+            entry_untell(known, &entry->key);
+    }
+    entry_untell(known, &last);
+    slots_drop(known, entry);
+    *entry = (struct entry){.next = known->free};
+    known->free = at;
+    known->counts.taken_back++;
+}
+
+/* Where there is no room the oldest makes some: threads end, and nobody tells us which stacks were
+ * theirs. */
+static void room_make(struct known_stacks *known, bool is_long)
+{
+    if (known->free != NONE && !(is_long && known->long_count == OFFCPU_KNOWN_LONG_MAX))
+        return;
+    for (uint32_t i = 0; i < OFFCPU_KNOWN_MAX; i++) {
+        uint32_t at = known->hand++ % OFFCPU_KNOWN_MAX;
+        if (!known->entries[at].used || (is_long && !known->entries[at].more))
+            continue;
+        entry_remove(known, at);
+        known->counts.pushed_out++;
+        return;
+    }
+}
+
 static int entry_add(struct known_stacks *known, const struct offcpu_known_key *key,
                      const struct offcpu_known *stack, const struct offcpu_known_long *more,
                      const struct known_code *code)
 {
     bool is_long = stack->flags & OFFCPU_KNOWN_LONG;
-    uint32_t at = known->free;
-    if (at == NONE || (is_long && known->long_count == OFFCPU_KNOWN_LONG_MAX))
-        return -E2BIG;
+    uint32_t at = known->free; /* there is room */
     struct entry *entry = &known->entries[at];
     uint32_t next_free = entry->next;
     *entry = (struct entry){.key = *key, .stack = *stack, .used = true};
@@ -283,6 +327,7 @@ int known_stacks_learn(struct known_stacks *known, const struct known_walk *walk
         return 0;
     }
     key.unused = 0;
+    room_make(known, stack.flags & OFFCPU_KNOWN_LONG); /* it may change who is which */
     for (key.alike = 0; key.alike < OFFCPU_KNOWN_ALIKE; key.alike++) {
         uint32_t at = entry_find(known, &key, key.alike);
         if (at == NONE)
@@ -337,35 +382,6 @@ uint64_t known_stacks_find(const struct known_stacks *known, const struct offcpu
 }
 
 /* ---- taking back ---- */
-
-static void bucket_leave(struct known_stacks *known, uint32_t at)
-{
-    uint32_t *link = bucket_of(known, &known->entries[at].key);
-    while (*link != at)
-        link = &known->entries[*link].next;
-    *link = known->entries[at].next;
-}
-
-/* The last one of its place moves into the gap. */
-static void entry_remove(struct known_stacks *known, uint32_t at)
-{
-    struct entry *entry = &known->entries[at];
-    struct offcpu_known_key last = entry->key;
-    while (last.alike + 1 < OFFCPU_KNOWN_ALIKE && entry_find(known, &last, last.alike + 1) != NONE)
-        last.alike++;
-    uint32_t moved = entry_find(known, &last, last.alike);
-    bucket_leave(known, at);
-    if (moved != at) {
-        known->entries[moved].key.alike = entry->key.alike;
-        if (entry_tell(known, &known->entries[moved]) < 0)
-            entry_untell(known, &entry->key);
-    }
-    entry_untell(known, &last);
-    slots_drop(known, entry);
-    *entry = (struct entry){.next = known->free};
-    known->free = at;
-    known->counts.taken_back++;
-}
 
 void known_stacks_check(struct known_stacks *known, uint32_t kernel_tgid, uint32_t exec,
                         const struct known_code *code)

@@ -6,8 +6,8 @@
  *
  * A mirror of the maps "known" and "known_long" of bpf/offcpu.bpf.c. Stacks of one place (process,
  * pc, sp) stand there under 0, 1, … without a gap, since the program looks no further than the
- * first that is missing. Bounded by the maps; what finds no room is counted and stays unknown to
- * the program, which then copies it every time. One thread. */
+ * first that is missing. Bounded by the maps: the oldest make room. Of one place there is
+ * a bound, too; what is beyond is counted, and the program copies it every time. One thread. */
 #pragma once
 
 #include "base/macros.h"
@@ -20,8 +20,9 @@ struct known_counts {
     uint64_t learnt;
     uint64_t twice;       /* copied again before the program knew them */
     uint64_t unlearnable; /* not walked to the root, or hanging on more than can be compared */
-    uint64_t full;        /* no room */
-    uint64_t taken_back;
+    uint64_t full;        /* too many of one place */
+    uint64_t taken_back;  /* those that were pushed out among them */
+    uint64_t pushed_out;  /* to make room for others */
 };
 
 /* Fds of the two maps; -1: nobody is told (tests). */

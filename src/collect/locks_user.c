@@ -26,10 +26,10 @@ static bool is_gone(const struct lock_place *place)
 }
 
 /* What is counted there goes on from life to life, and so does what was read of it. */
-static void place_move_in(struct lock_place *place, struct preload_thread *shared)
+static void place_move_in(struct lock_place *place, struct preload_thread *shared, uint32_t pid)
 {
     place->lived = true;
-    place->pid = shared->pid;
+    place->pid = pid;
     place->tid = shared->tid;
     place->serial = shared->serial;
     place->ring = (struct preload_ring){.shared = shared,
@@ -132,11 +132,15 @@ static int place_look(struct collector *c, size_t index, uint64_t time_ns, bool 
     if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PRELOAD_LIVED)
         return 0;
     uint64_t since_ns = shared->since_ns;
-    if (since_ns >= time_ns) {
-        *ret_later = true;
+    uint32_t pid = shared->pid;
+    /* Only processes that are recorded: in another PID namespace the same number is another's. */
+    bool known = pid <= INT32_MAX && stacks_generation(c->stacks, (int)pid) != 0;
+    if (since_ns >= time_ns || !known) {
+        *ret_later = time_ns != UINT64_MAX;
+        c->refused += time_ns == UINT64_MAX;
         return 0;
     }
-    place_move_in(place, shared);
+    place_move_in(place, shared, pid);
     uint64_t *home = map_u64_at(&c->homes, (uint64_t)place->pid << 32 | place->tid, NULL);
     if (!home)
         return -ENOMEM;

@@ -19,7 +19,7 @@ struct lock_off {
 static struct lock_off *off_of(const struct lock_offs *offs, int tid)
 {
     const uint64_t *index = map_u64_find(&offs->tids, (uint32_t)tid);
-    return index ? offs->threads.data[*index - 1] : NULL;
+    return index ? offs->threads.data[*index - 1].off : NULL;
 }
 
 static int off_make(struct lock_offs *offs, uint64_t time_ns, int tid, struct lock_off **ret)
@@ -28,7 +28,7 @@ static int off_make(struct lock_offs *offs, uint64_t time_ns, int tid, struct lo
         return 0; /* it stays unknown */
     struct lock_off *off = calloc(1, sizeof(*off));
     uint64_t *index = off ? map_u64_at(&offs->tids, (uint32_t)tid, NULL) : NULL;
-    if (!index || VEC_PUSH(&offs->threads, off) < 0) {
+    if (!index || VEC_PUSH(&offs->threads, ((struct lock_off_at){off})) < 0) {
         free(off);
         return -ENOMEM;
     }
@@ -93,7 +93,7 @@ bool lock_offs_between(const struct lock_offs *offs, int tid, uint64_t start_ns,
 void lock_offs_deinit(struct lock_offs *offs)
 {
     for (size_t i = 0; i < offs->threads.len; i++)
-        free(offs->threads.data[i]);
+        free(offs->threads.data[i].off);
     VEC_FREE(&offs->threads);
     map_u64_deinit(&offs->tids);
 }

@@ -52,10 +52,12 @@ struct lock_place {
     struct lock_sum *sums; /* one a row; NULL until there is something in them */
 };
 
-struct lock_off; /* of one thread */
+struct lock_off_at {
+    struct lock_off *off; /* of one thread */
+};
 struct lock_offs {
     struct map_u64 tids; /* to index + 1 */
-    VEC(struct lock_off *) threads;
+    VEC(struct lock_off_at) threads;
 };
 
 struct collector {

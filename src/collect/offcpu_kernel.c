@@ -92,12 +92,32 @@ static int config_make(struct collector *c, const struct collector_target *targe
 static int unit_load(struct collector *c, const char *cache_dir, struct why *why)
 {
     struct bpf_blob blob = {"offcpu", offcpu_bpf, offcpu_bpf_bytes};
+    bpf_unit_close(c->unit);
+    c->unit = NULL;
     int r = bpf_unit_open(&blob, cache_dir, &c->unit, why);
     if (r == 0)
         r = bpf_unit_config(c->unit, &c->config, sizeof(c->config), why);
     if (r == 0)
         r = bpf_unit_map_size(c->unit, "told", RING_BYTES, why);
+    if (r == 0 && c->asked_na &&
+        (bpf_unit_leave_out(c->unit, "offcpu_send") < 0 ||
+         bpf_unit_leave_out(c->unit, "offcpu_recv") < 0))
+        r = why_set(why, WHY_FAILED, ENOENT, NULL, "the BPF program has lost a part");
     return r < 0 ? r : bpf_unit_load(c->unit, why);
+}
+
+/* What is in the cache may be wrong, and the kernel too old for a part that we can do without. */
+static int unit_start(struct collector *c, const char *cache_dir, struct why *why)
+{
+    int r = unit_load(c, cache_dir, why);
+    if (r < 0 && r != -EPERM && r != -EACCES && cache_dir)
+        r = unit_load(c, NULL, why);
+    if (r < 0 && r != -EPERM && r != -EACCES) {
+        struct why second = {0};
+        c->asked_na = true;
+        r = unit_load(c, NULL, &second);
+    }
+    return r;
 }
 
 /* Memory of the program's maps, as they are asked for. */
@@ -112,6 +132,7 @@ static uint64_t maps_bytes(void)
            (uint64_t)OFFCPU_KERNEL_STACKS_MAX * (8 * OFFCPU_KERNEL_FRAMES + 24) +
            (uint64_t)OFFCPU_KERNEL_KNOWN_MAX * (10 * OFFCPU_KERNEL_SLOTS + 24 + ELEMENT) +
            (uint64_t)OBJECTS_SEEN_MAX * (24 + ELEMENT) +
+           2 * (uint64_t)OFFCPU_ASKED_MAX * (24 + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_MAX *
                (sizeof(struct offcpu_known_key) + sizeof(struct offcpu_known) + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_LONG_MAX * (8 + sizeof(struct offcpu_known_long) + ELEMENT);
@@ -225,6 +246,11 @@ static int follow_until(void *context, uint64_t time_ns)
     return r;
 }
 
+static int follow_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
+{
+    return offcpu_seen_task(context, time_ns, task, pid, tid);
+}
+
 static void kernel_close(struct collector *c)
 {
     if (!c)
@@ -244,6 +270,7 @@ static void kernel_close(struct collector *c)
     VEC_FREE(&c->refs);
     VEC_FREE(&c->seen);
     VEC_FREE(&c->processes);
+    VEC_FREE(&c->kernel_learnt);
     free(c->batch_keys);
     free(c->batch_tallies);
     free(c->trace);
@@ -255,12 +282,7 @@ static int start(struct collector *c, const struct collector_target *target, str
     int r = config_make(c, target, why);
     if (r < 0)
         return r;
-    r = unit_load(c, target->cache_dir, why);
-    if (r < 0 && r != -EPERM && r != -EACCES && target->cache_dir) {
-        bpf_unit_close(c->unit);
-        c->unit = NULL;
-        r = unit_load(c, NULL, why);
-    }
+    r = unit_start(c, target->cache_dir, why);
     if (r == 0)
         r = bpf_ring_map(bpf_unit_map_fd(c->unit, "told"), RING_BYTES, &c->ring, why);
     if (r == 0)
@@ -273,7 +295,13 @@ static int start(struct collector *c, const struct collector_target *target, str
         return r;
     schedule_find(c);
     kernel_locks_start(c, target->cache_dir);
-    return bpf_unit_attach(c->unit, why);
+    r = bpf_unit_attach(c->unit, why);
+    c->start_ns = c->round_ns = clock_mono_ns();
+    /* Ids of threads are those of the program only in the first namespace. */
+    if (r == 0 && target->scope == TARGET_ATTACHED && c->config.pid_ns == 0 &&
+        offcpu_attach_fill(c, target->pid) < 0)
+        r = why_nomem(why);
+    return r;
 }
 
 int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_target *target,
@@ -293,9 +321,8 @@ int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_t
         kernel_close(c);
         return r;
     }
-    c->start_ns = c->round_ns = clock_mono_ns();
     c->own_ns = own_cpu_ns() - start_ns;
-    struct cpu_follower follower = {.context = c, .until = follow_until};
+    struct cpu_follower follower = {.context = c, .until = follow_until, .on_task = follow_task};
     cpu_follow(target->cpu, &follower);
     *ret = c;
     return 0;

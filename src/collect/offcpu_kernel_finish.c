@@ -22,6 +22,7 @@ static int counters_put(struct collector *c)
         {"waits.seen", UNIT_COUNT, told[OFFCPU_WAITS]},
         {"waits.long", UNIT_COUNT, c->events},
         {"waits.open", UNIT_COUNT, c->open_waits},
+        {"waits.attached", UNIT_COUNT, c->filled},
         {"waits.wakers", UNIT_COUNT, told[OFFCPU_WAKERS]},
         {"waits.stacks_recognised", UNIT_COUNT, told[OFFCPU_RECOGNISED]},
         {"waits.slots_verified", UNIT_COUNT, told[OFFCPU_VERIFIED]},
@@ -33,12 +34,13 @@ static int counters_put(struct collector *c)
         {"waits.stacks_learnt", UNIT_COUNT, known.learnt},
         {"waits.stacks_unlearnable", UNIT_COUNT, known.unlearnable},
         {"waits.kernel_recognised", UNIT_COUNT, told[OFFCPU_KERNEL_RECOGNISED]},
-        {"waits.kernel_learnt", UNIT_COUNT, c->kernel_learnt},
+        {"waits.kernel_learnt", UNIT_COUNT, c->kernel_learnt.len},
         {"waits.stacks_taken_back", UNIT_COUNT, known.taken_back},
         {"waits.lost.stacks_spared", UNIT_COUNT, told[OFFCPU_SPARED]},
         {"waits.lost.stacks_unreadable", UNIT_COUNT, told[OFFCPU_UNREADABLE]},
         {"waits.lost.stacks_stale", UNIT_COUNT, c->stale},
         {"waits.lost.stacks_stray", UNIT_COUNT, c->stray + c->refs_lost},
+        {"waits.stacks_pushed_out", UNIT_COUNT, known.pushed_out},
         {"waits.lost.known_full", UNIT_COUNT, known.full},
         {"waits.lost.ring_full", UNIT_COUNT, told[OFFCPU_RING_FULL]},
         {"waits.lost.threads_full", UNIT_COUNT, told[OFFCPU_THREADS_FULL]},
@@ -49,6 +51,7 @@ static int counters_put(struct collector *c)
         {"waits.lost.objects", UNIT_COUNT, objects.beyond + objects.refused},
         {"waits.lost.refused", UNIT_COUNT, c->refused},
         {"waits.own_ns", UNIT_NS, c->own_ns},
+        {"waits.kernel_ns", UNIT_NS, told[OFFCPU_COST_NS]},
         {"waits.map_bytes", UNIT_BYTES, c->map_bytes},
     };
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
@@ -97,6 +100,9 @@ static int document_put(struct collector *c)
         jsonw_text(&json, str_from(c->kernel_locks_na));
     if (c->opts.locks && c->config.pid_ns != 0)
         jsonw_text(&json, STR("owners of locks: threads are counted anew in this container"));
+    if (c->opts.waits && c->asked_na)
+        jsonw_text(&json, STR("whether a process waits for an answer: this kernel does not tell "
+                              "what sockets send and receive (Linux 6.3 does)"));
     jsonw_array_end(&json);
     jsonw_object_end(&json);
     int r = fclose(out) == 0 ? sink_document(c->sink, "waits", (struct str){text, len}) : -ENOMEM;

@@ -56,79 +56,100 @@ static bool is_frame(uint64_t word, const uint64_t *frames, size_t count)
 }
 
 /* From the top down: the outermost return address is the first to be met. */
-static bool outermost_find(const struct offcpu_kernel *kernel, uint64_t frame,
-                           struct offcpu_kernel_known *known, size_t *ret_index)
+static size_t outermost_find(const struct offcpu_kernel *kernel, uint64_t frame)
 {
-    for (size_t i = kernel->depth / 8; i-- > 0;) {
-        if (kernel->words[i] != frame)
-            continue;
-        known->below_top = kernel->depth - (uint32_t)(8 * i);
-        known->top_value = frame;
-        *ret_index = i;
-        return true;
-    }
-    return false;
+    for (size_t i = kernel->depth / 8; i-- > 0;)
+        if (kernel->words[i] == frame)
+            return i;
+    return SIZE_MAX;
 }
 
-/* Every word that equals one of the return addresses counts: what is left over from other calls
- * can look like one, but then both are compared. Beyond the outermost but one all is left to
- * chance. The innermost frames are the program's own and lie below what was read. */
-bool offcpu_kernel_slots(const struct offcpu_kernel *kernel, const uint64_t *frames, size_t count,
-                         struct offcpu_kernel_known *ret)
+bool offcpu_kernel_narrow(struct offcpu_kernel_learnt *learnt, const struct offcpu_kernel *kernel,
+                          const uint64_t *frames, size_t count)
 {
-    size_t end, last = 0;
-    *ret = (struct offcpu_kernel_known){.id = kernel->id};
-    if (count < 2 || kernel->depth > sizeof(kernel->words) ||
-        !outermost_find(kernel, frames[count - 1], ret, &end))
+    if (count < 2 || kernel->depth > sizeof(kernel->words) || kernel->depth % 8 != 0)
         return false;
-    /* The last place of the outermost but one is where it must be looked for. */
-    for (size_t i = 0; i < end; i++)
-        if (kernel->words[i] == frames[count - 2])
-            last = i + 1;
+    size_t end = outermost_find(kernel, frames[count - 1]);
+    if (end == SIZE_MAX)
+        return false;
+    uint32_t below_top = kernel->depth - (uint32_t)(8 * end);
+    if (learnt->samples > 0 && learnt->below_top != below_top)
+        return false;
+    for (size_t i = 0; i < OFFCPU_KERNEL_WORDS; i++) {
+        uint64_t *bits = &learnt->slots[i / 64], bit = UINT64_C(1) << i % 64;
+        bool slot = i < end && is_frame(kernel->words[i], frames, count - 1);
+        if (learnt->samples == 0 && slot)
+            *bits |= bit;
+        else if (!slot)
+            *bits &= ~bit;
+        if (*bits & bit)
+            learnt->words[i] = kernel->words[i];
+    }
+    learnt->below_top = below_top;
+    learnt->top_value = frames[count - 1];
+    learnt->samples++;
+    return true;
+}
+
+bool offcpu_kernel_slots(const struct offcpu_kernel_learnt *learnt, const uint64_t *frames,
+                         size_t count, struct offcpu_kernel_known *ret)
+{
+    *ret = (struct offcpu_kernel_known){
+        .id = learnt->id, .below_top = learnt->below_top, .top_value = learnt->top_value};
     uint64_t found = 0; /* bit n: frame n */
-    for (size_t i = 0; i < last; i++) {
-        if (!is_frame(kernel->words[i], frames, count - 1))
+    for (size_t i = 0; i < OFFCPU_KERNEL_WORDS; i++) {
+        if (!(learnt->slots[i / 64] >> i % 64 & 1))
             continue;
         if (ret->count == OFFCPU_KERNEL_SLOTS)
             return false;
         for (size_t k = 0; k + 1 < count; k++)
-            if (frames[k] == kernel->words[i])
+            if (frames[k] == learnt->words[i])
                 found |= UINT64_C(1) << k;
-        ret->values[ret->count] = kernel->words[i];
+        ret->values[ret->count] = learnt->words[i];
         ret->indexes[ret->count++] = (uint16_t)i;
+        ret->head_bytes = (uint32_t)(8 * (i + 1));
     }
     if (found == 0)
         return false;
-    ret->head_bytes = (uint32_t)(8 * last);
     uint64_t all = (UINT64_C(1) << (count - 1)) - 1;
     uint64_t outer = ~UINT64_C(0) << __builtin_ctzll(found); /* from the first that was found */
     return (found & outer & all) == (outer & all);
 }
 
-int offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel)
+/* What is known of this stack in this place; made if need be. NULL: too many, or no memory. */
+static struct offcpu_kernel_learnt *learnt_get(struct collector *c, int32_t id,
+                                               const struct offcpu_kernel_place *place)
+{
+    struct offcpu_kernel_place at = *place;
+    for (at.alike = 0; at.alike < OFFCPU_KERNEL_ALIKE; at.alike++) {
+        uint64_t key = (uint64_t)(uint32_t)at.syscall << 32 | at.object_kind << 8 | at.alike;
+        uint64_t *index = map_u64_at(&c->kernel_places, key, NULL);
+        if (!index)
+            return NULL;
+        if (*index != 0 && c->kernel_learnt.data[*index - 1].id != id)
+            continue;
+        if (*index == 0) {
+            struct offcpu_kernel_learnt fresh = {.place = at, .id = id};
+            if (c->kernel_learnt.len >= OFFCPU_KERNEL_KNOWN_MAX ||
+                VEC_PUSH(&c->kernel_learnt, fresh) < 0)
+                return NULL;
+            *index = c->kernel_learnt.len;
+        }
+        return &c->kernel_learnt.data[*index - 1];
+    }
+    return NULL;
+}
+
+void offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel)
 {
     uint64_t frames[OFFCPU_KERNEL_FRAMES] = {0};
     struct offcpu_kernel_known known;
-    struct offcpu_kernel_place place = kernel->place;
     size_t count = frames_read(c, kernel->id, frames);
-    if (count == OFFCPU_KERNEL_FRAMES || /* there may be more of them */
-        !offcpu_kernel_slots(kernel, frames, count, &known))
-        return 0;
-    for (place.alike = 0; place.alike < OFFCPU_KERNEL_ALIKE; place.alike++) {
-        uint64_t key = (uint64_t)(uint32_t)place.syscall << 32 | place.object_kind << 8 |
-                       place.alike;
-        uint64_t *at = map_u64_at(&c->kernel_places, key, NULL);
-        if (!at)
-            return -ENOMEM;
-        if (*at == (uint64_t)kernel->id + 1)
-            return 0; /* it came twice */
-        if (*at != 0)
-            continue;
-        if (bpf_map_update_elem(c->fds.kernel_known, &place, &known, BPF_ANY) < 0)
-            return 0; /* full: it is walked every time */
-        *at = (uint64_t)kernel->id + 1;
-        c->kernel_learnt++;
-        return 0;
-    }
-    return 0;
+    struct offcpu_kernel_learnt *learnt = learnt_get(c, kernel->id, &kernel->place);
+    if (!learnt || count == OFFCPU_KERNEL_FRAMES || /* there may be more of them */
+        !offcpu_kernel_narrow(learnt, kernel, frames, count) ||
+        !offcpu_kernel_slots(learnt, frames, count, &known))
+        return;
+    /* Full: it is walked every time. */
+    (void)bpf_map_update_elem(c->fds.kernel_known, &learnt->place, &known, BPF_ANY);
 }

@@ -1,6 +1,7 @@
 /* What the files of the kernel tier of offcpu share; nobody else includes this.
  *
  * offcpu_kernel.c          the collector's life
+ * offcpu_kernel_attach.c   threads that wait already
  * offcpu_kernel_calls.c    what is known about system calls, as data
  * offcpu_kernel_records.c  what the ring says: stacks to walk, long waits, ends of threads
  * offcpu_kernel_rows.c     from the program's keys to rows of the sink
@@ -48,6 +49,17 @@ struct offcpu_process {
     uint64_t generation; /* of its mappings, as of the last look */
 };
 
+/* A kernel stack that the program is told how to recognise. */
+struct offcpu_kernel_learnt {
+    struct offcpu_kernel_place place;
+    int32_t id;
+    uint32_t samples;
+    uint32_t below_top;
+    uint64_t top_value;
+    uint64_t slots[OFFCPU_KERNEL_WORDS / 64]; /* bit n: word n is a return address, it seems */
+    uint64_t words[OFFCPU_KERNEL_WORDS];
+};
+
 struct offcpu_fds {
     int control, threads, deep, tallies[2], kernel_stacks, kernel_known, counts, known, known_long;
 };
@@ -68,6 +80,7 @@ struct collector {
     struct offcpu_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
+    bool asked_na;      /* this kernel does not tell what is sent and received */
 
     uint64_t round;
     uint64_t round_ns; /* when it began */
@@ -82,7 +95,8 @@ struct collector {
     VEC(struct offcpu_seen) seen;
     VEC(struct offcpu_process) processes;
     struct map_u64 tops;          /* stack << 32 | kernel stack to stack with both */
-    struct map_u64 kernel_places; /* depth, call and which to the kernel stack learnt there + 1 */
+    struct map_u64 kernel_places; /* call, kind and which to index + 1 */
+    VEC(struct offcpu_kernel_learnt) kernel_learnt;
 
     struct offcpu_key *batch_keys;
     struct offcpu_tally *batch_tallies;
@@ -91,7 +105,7 @@ struct collector {
 
     uint32_t series_offcpu, series_running;
     uint64_t events, walked, complete, truncated, stale, refs_lost, malformed, refused, stray;
-    uint64_t open_waits, kernel_learnt;
+    uint64_t open_waits, filled;
     uint64_t own_ns; /* CPU time of ours, spent here */
     struct why why;  /* of a failure while following */
 };
@@ -103,6 +117,7 @@ void offcpu_calls_fill(struct offcpu_call calls[OFFCPU_CALLS_MAX]);
 void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_end);
 
 /* offcpu_kernel_records.c */
+MUST_USE int offcpu_ref_put(struct collector *c, uint64_t ref, uint32_t stack);
 /* Takes all records up to a moment. */
 MUST_USE int offcpu_records_take(struct collector *c, uint64_t time_ns);
 /* What was mapped may have changed: stacks that hang on it are void from `since_ns` on. */
@@ -113,10 +128,19 @@ void offcpu_code_check(struct collector *c, uint64_t since_ns);
 MUST_USE int offcpu_kernel_part(struct collector *c, uint32_t stack, int32_t kernel_stack,
                                 uint32_t *ret);
 /* Tells the program how to recognise a kernel stack. */
-MUST_USE int offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel);
-/* Of a walked stack: the words that are return addresses. False: not all of them were found. */
-bool offcpu_kernel_slots(const struct offcpu_kernel *kernel, const uint64_t *frames, size_t count,
-                         struct offcpu_kernel_known *ret);
+void offcpu_kernel_learn(struct collector *c, const struct offcpu_kernel *kernel);
+/* Of a walked stack: which words can be return addresses. Words that look like one but are left
+ * over from earlier calls are not the same in the next sample: they drop out. The true ones never
+ * do. False: the sample is of no use. */
+bool offcpu_kernel_narrow(struct offcpu_kernel_learnt *learnt, const struct offcpu_kernel *kernel,
+                          const uint64_t *frames, size_t count);
+/* What the program compares. The innermost frames are its own and lie below what was read. False:
+ * not all return addresses are there, or too many words could be one. */
+bool offcpu_kernel_slots(const struct offcpu_kernel_learnt *learnt, const uint64_t *frames,
+                         size_t count, struct offcpu_kernel_known *ret);
+
+/* offcpu_kernel_attach.c */
+MUST_USE int offcpu_attach_fill(struct collector *c, int pid);
 
 /* offcpu_kernel_rows.c */
 struct offcpu_span {
@@ -125,6 +149,9 @@ struct offcpu_span {
 /* The ids of a thread; made if need be. */
 MUST_USE int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t exec,
                              uint64_t time_ns, struct offcpu_seen **ret);
+/* A thread begins, becomes another program or ends; before stacks learns of it. */
+MUST_USE int offcpu_seen_task(struct collector *c, uint64_t time_ns, enum cpu_task task, int pid,
+                              int tid);
 /* A row's id. `last_ns`: when the last of its waits began, to tell whether its stack holds. */
 MUST_USE int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_ns,
                         struct wait_info *ret_info, uint32_t *ret_row);

@@ -6,7 +6,7 @@
 
 _Static_assert((int)UNWIND_REGISTERS == (int)OFFCPU_REGISTERS, "all of them");
 
-static int ref_put(struct collector *c, uint64_t ref, uint32_t stack)
+int offcpu_ref_put(struct collector *c, uint64_t ref, uint32_t stack)
 {
     struct offcpu_ref entry = {.stack = stack, .until_ns = UINT64_MAX};
     bool fresh;
@@ -142,7 +142,7 @@ static int walk(struct collector *c, const struct offcpu_copy *copy,
     c->complete += found.end == UNWIND_ROOT;
     c->truncated += found.end == UNWIND_TRUNCATED;
     pages_tell(c, copy->kernel_tid, &found);
-    r = ref_put(c, copy->ref, found.stack);
+    r = offcpu_ref_put(c, copy->ref, found.stack);
     return r < 0 ? r : learn(c, copy, place, registers);
 }
 
@@ -171,7 +171,7 @@ static int copy_take(struct collector *c, const struct offcpu_copy *copy, size_t
     uint64_t ref = known_stacks_find(c->known, &place, &registers, &slice, unwind_machine_here());
     const uint64_t *at = ref ? map_u64_find(&c->ref_at, ref) : NULL;
     if (at)
-        return ref_put(c, copy->ref, c->refs.data[*at - 1].stack);
+        return offcpu_ref_put(c, copy->ref, c->refs.data[*at - 1].stack);
     return walk(c, copy, &place, &registers, &slice);
 }
 
@@ -207,8 +207,9 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
         return exit_take(c, head);
     case OFFCPU_KERNEL:
         if (bytes == sizeof(struct offcpu_kernel))
-            return offcpu_kernel_learn(c, (const void *)head);
-        c->malformed++;
+            offcpu_kernel_learn(c, (const void *)head);
+        else
+            c->malformed++;
         return 0;
     default:
         c->malformed++;

@@ -49,6 +49,26 @@ int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t e
     return r;
 }
 
+int offcpu_seen_task(struct collector *c, uint64_t time_ns, enum cpu_task task, int pid, int tid)
+{
+    const uint64_t *exec = map_u64_find(&c->exec_of, (uint64_t)tid);
+    if (!exec)
+        return 0;
+    const uint64_t *at = map_u64_find(&c->seen_at, (uint64_t)tid << 32 | *exec);
+    struct offcpu_seen *seen = at ? &c->seen.data[*at - 1] : NULL;
+    if (!seen)
+        return 0;
+    if (task == CPU_TASK_FORK) { /* the id was another thread's, which is gone */
+        if (seen->ended)
+            *seen = (struct offcpu_seen){0};
+        return 0;
+    }
+    int r = offcpu_seen_get(c, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
+    if (r == 0)
+        seen->ended = true;
+    return r;
+}
+
 /* ---- where ---- */
 
 /* A stack by its ref, as of the moment when it was seen. */
@@ -100,6 +120,9 @@ static int object_of(struct collector *c, const struct offcpu_key *key, uint32_t
         return 0;
     case OBJECT_FUTEX:
         return futex_of(c, key, process, ret);
+    case OFFCPU_OBJECT_OURS:
+        *ret = (uint32_t)key->object;
+        return 0;
     case OBJECT_PROCESS:
         return objects_of_child(c->objects, process, (uint32_t)key->object, ret);
     default:
@@ -297,7 +320,9 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
             break;
         key = next;
         previous = &key;
-        if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0)
+        /* One that began after `now_ns` is not announced yet: nobody can say who it is. */
+        if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0 || thread.since_ns > now_ns ||
+            (thread.flags & OFFCPU_THREAD_EXITED))
             continue;
         if (thread.flags & OFFCPU_THREAD_EXITED)
             continue; /* it has told all, and is there for those who wait for its end */

@@ -121,6 +121,7 @@ struct user_thread {
     /* Where a frame pointer was found that nobody shows: for the same place it is the same. */
     uint64_t pointer_pc, pointer_sp, pointer, pointer_return;
     uint32_t pointer_misses;
+    uint32_t denials;      /* looks that were refused, one after the other */
     struct user_call call; /* floor: where it was seen last */
     struct user_cause cause;
     uint64_t cause_ns; /* when it was seen */

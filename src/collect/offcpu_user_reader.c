@@ -18,6 +18,7 @@ enum {
     BUDGET_PERCENT = 2,          /* of one CPU */
     BUDGET_BURST_MS = 30,        /* spent at once: a program of many threads is looked at soon */
     MEMORY_BYTES_MAX = 16 << 20, /* of stacks that wait for their time */
+    DENIALS_MIN = 3,             /* of one thread, one round after the other: then it is so */
     POINTER_MISSES_MAX = 4,      /* a place where no frame pointer was found so often has none */
 };
 
@@ -83,6 +84,7 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     switch (r) {
     case 0:
         look->ran = false;
+        thread->denials = 0;
         reader->count++;
         break;
     case -EAGAIN:
@@ -98,6 +100,11 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     case -EACCES:
     case -EPERM:
     case -ENOSYS:
+        /* One that is about to end is root's for a moment. */
+        if (++thread->denials < DENIALS_MIN) {
+            *wanted = 1;
+            break;
+        }
         reader->denied++;
         reader->denied_error = -r;
         reader->denied_pid = thread->pid;

@@ -35,19 +35,25 @@ struct user_thread *user_threads_find(struct user_threads *t, int tid)
     return slot && *slot ? &t->threads.data[*slot - 1] : NULL;
 }
 
+/* The first of the queue leaves it. */
+static void gone_shift(struct user_threads *t)
+{
+    if (++t->gone_first * 2 <= t->gone.len)
+        return;
+    memmove(t->gone.data, t->gone.data + t->gone_first,
+            (t->gone.len - t->gone_first) * sizeof(t->gone.data[0]));
+    t->gone.len -= t->gone_first;
+    t->gone_first = 0;
+}
+
 /* A free slot, or that of the thread that is gone longest. */
 static int slot_take(struct user_threads *t, uint32_t *ret)
 {
     bool full = t->threads.len >= USER_THREADS_MAX;
     size_t waiting = t->gone.len - t->gone_first;
     if (t->gone.data && t->threads.data && (waiting > GONE_KEPT || (full && waiting > 0))) {
-        uint32_t index = t->gone.data[t->gone_first++];
-        if (t->gone_first * 2 > t->gone.len) {
-            memmove(t->gone.data, t->gone.data + t->gone_first,
-                    (t->gone.len - t->gone_first) * sizeof(t->gone.data[0]));
-            t->gone.len -= t->gone_first;
-            t->gone_first = 0;
-        }
+        uint32_t index = t->gone.data[t->gone_first];
+        gone_shift(t);
         uint64_t *slot = map_u64_find(&t->tids, (uint64_t)(uint32_t)t->threads.data[index].tid);
         if (slot && *slot == index + 1)
             *slot = 0;
@@ -85,7 +91,8 @@ static int thread_make(struct user_threads *t, uint64_t time_ns, int pid, int ti
          * never comes. */
         for (size_t i = t->gone_first; i < t->gone.len; i++)
             if (t->gone.data[i] == index_of(t, thread)) {
-                t->gone.data[i] = t->gone.data[t->gone_first++];
+                t->gone.data[i] = t->gone.data[t->gone_first];
+                gone_shift(t);
                 break;
             }
     }

@@ -122,6 +122,7 @@ struct stacks {
     uint32_t *path;     /* frames of the sample at hand, root first */
     VEC(uint32_t) hits; /* samples whose innermost frame it is, by frame id */
     uint64_t refused;   /* announcements and mappings beyond our bounds */
+    bool root_named;    /* opts.root_command was given to the target */
 };
 
 /* stacks.c */

@@ -333,8 +333,11 @@ static int process_exec(struct stacks *st, uint64_t time_ns, uint32_t process, s
     struct stack_process *p = &st->processes.data[next];
     p->parent = parent;
     name_set(p->name, name);
-    if (pid == st->opts.root_pid && st->opts.root_command && parent == STACKS_NONE && !begun)
+    /* Its first exec, also when something was seen of it before. */
+    if (pid == st->opts.root_pid && st->opts.root_command && !st->root_named) {
         p->command = str_from(st->opts.root_command);
+        st->root_named = true;
+    }
     uint32_t thread;
     r = thread_new(st, start_ns, next, pid, &thread);
     if (r == 0)

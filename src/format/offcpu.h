@@ -30,6 +30,8 @@ enum {
     OFFCPU_COPY_PAGES_DEEP = 16,
     OFFCPU_COPIES_A_ROUND = 192, /* of one thread: a program that never stops surprising us */
     OFFCPU_CALLS_MAX = 512,
+    OFFCPU_ASKED_MAX = 8192, /* sockets, and processes */
+    OFFCPU_COST_EVERY = 64,  /* so many runs of the program: one is timed */
     OFFCPU_REGISTERS = 32,
 };
 
@@ -85,7 +87,8 @@ struct offcpu_control {
 };
 _Static_assert(sizeof(struct offcpu_control) == 16, "shared with BPF");
 
-enum { OFFCPU_KIND_RUNNING = 3 }; /* beside enum wait_kind: time on a CPU, told at the end */
+enum { OFFCPU_OBJECT_OURS = 0xffff }; /* object_kind of waits before us: a number of user space */
+enum { OFFCPU_KIND_RUNNING = 3 };     /* beside enum wait_kind: time on a CPU, told at the end */
 
 /* All waits that are alike. */
 struct offcpu_key {
@@ -131,10 +134,12 @@ enum offcpu_thread_flag {
     OFFCPU_THREAD_READY = 1 << 0,    /* off the CPU, but not blocked */
     OFFCPU_THREAD_LEFT_OUT = 1 << 1, /* this wait is not asked for */
     OFFCPU_THREAD_EXITED = 1 << 2,
+    OFFCPU_THREAD_FILLED = 1 << 3, /* by user space, which cannot know `exec` */
 };
 
 /* Map "threads", by kernel thread id: what a thread is at. */
 struct offcpu_thread {
+    uint64_t since_ns;     /* taken up, or another program */
     uint64_t on_ns;        /* on a CPU since; 0: it is not */
     uint64_t off_ns;       /* off it since; 0: it is on one */
     uint64_t wake_ns;      /* woken; 0: not yet */
@@ -154,7 +159,7 @@ struct offcpu_thread {
     uint32_t exec; /* as in the key */
     uint32_t unused;
 };
-_Static_assert(sizeof(struct offcpu_thread) == 184, "shared with BPF");
+_Static_assert(sizeof(struct offcpu_thread) == 192, "shared with BPF");
 
 /* Maps "known" and "known_long": stacks that were walked once. The same place with the same
  * values in all slots is the same stack (unwind/trace.h). */
@@ -279,5 +284,6 @@ enum offcpu_count {
     OFFCPU_KERNEL_FULL,       /* kernel stacks that could not be kept */
     OFFCPU_WAKERS,            /* wake-ups noted */
     OFFCPU_KERNEL_RECOGNISED, /* kernel stacks */
+    OFFCPU_COST_NS,           /* of the programs, from those runs that were timed */
     OFFCPU_COUNTS,
 };

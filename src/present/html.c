@@ -211,13 +211,15 @@ static size_t rows_shown(const struct table *table)
     return count;
 }
 
-static void put_table(FILE *out, const struct value *hotspots)
+static void put_table(FILE *out, const struct value *hotspots, const char *title)
 {
     if (!hotspots || hotspots->kind != VALUE_TABLE || !hotspots->table)
         return;
     const struct table *table = hotspots->table;
     size_t rows = rows_shown(table);
-    fputs("<section aria-labelledby=\"table\">\n<h2 id=\"table\">Hotspots</h2>\n", out);
+    fputs("<section aria-labelledby=\"table\">\n<h2 id=\"table\">", out);
+    markup_text(out, str_from(title ? title : "Hotspots"));
+    fputs("</h2>\n", out);
     if (rows == 0) {
         put_note(out, table->empty ? table->empty : "none");
         fputs("</section>\n", out);
@@ -257,7 +259,7 @@ static int put_page(const struct html_opts *opts, const struct html_data *data, 
     free(style);
     put_honesty(out, opts->honesty);
     put_graph(out, data);
-    put_table(out, opts->hotspots);
+    put_table(out, opts->hotspots, opts->table_title);
     fputs("<script type=\"application/json\" id=\"data\">", out);
     int r = html_data_write(data, out, why);
     if (r < 0)

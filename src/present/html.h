@@ -14,6 +14,7 @@ struct html_opts {
     const char *title;
     const struct value *honesty;  /* a text, or a map of figures; NULL: none */
     const struct value *hotspots; /* a table, the one the text report draws; NULL: none */
+    const char *table_title;      /* what it is; NULL: "Hotspots" */
     const struct call_tree *tree;
     const struct call_tree *before; /* NULL: no differential graph */
     double scale;                   /* as for flame_svg() */

@@ -170,6 +170,13 @@ static struct value hold_median(const struct lock_tables *tables, const struct l
     return value_text(lock_tables_hold_known(tables->table) ? "n/a" : "");
 }
 
+static const char *mean_text(struct arena *arena, double waiters)
+{
+    if (waiters > 0 && waiters < 0.001)
+        return "<0.001";
+    return arena_printf(arena, "%.3g", waiters);
+}
+
 static void lock_cells(const struct lock_tables *tables, const struct lock_row *row,
                        struct value *cells)
 {
@@ -185,7 +192,7 @@ static void lock_cells(const struct lock_tables *tables, const struct lock_row *
     cells[COL_MAX] = ms((double)row->waits.max_ns);
     cells[COL_SHAPE] = value_text(wait_tables_shape(arena, &row->waits));
     cells[COL_MEAN] = value_real(row->mean_waiters, UNIT_NONE);
-    cells[COL_MEAN_SHORT] = value_text(arena_printf(arena, "%.3g", row->mean_waiters));
+    cells[COL_MEAN_SHORT] = value_text(mean_text(arena, row->mean_waiters));
     cells[COL_THREADS] = value_uint(row->threads, UNIT_COUNT);
     cells[COL_HOLD_P50] = hold_median(tables, row);
     cells[COL_HOLD] = hold_value(arena, row);

@@ -264,8 +264,8 @@ struct value wait_tables_path(const struct wait_tables *tables)
     size_t count = 0;
     const struct path_part *parts = parts_make(tables, &count);
     if (!parts)
-        return value_na("out of memory");
-    for (size_t i = 0; i < (tables->limit == 0 ? count : MIN(count, tables->limit)); i++) {
+        tables->arena->failed = true; /* whoever draws asks the arena */
+    for (size_t i = 0; parts && i < (tables->limit == 0 ? count : MIN(count, tables->limit)); i++) {
         struct table_row *row = table_add(&table);
         if (!row)
             break;

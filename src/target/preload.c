@@ -61,7 +61,7 @@ static int folder_try(struct preload *preload, const char *parent)
         return r;
     }
     memcpy(preload->path, preload->folder, (size_t)folder);
-    strcpy(preload->path + folder, "/" LIBRARY_NAME);
+    memcpy(preload->path + folder, "/" LIBRARY_NAME, sizeof("/" LIBRARY_NAME));
     int r = library_write(preload->path);
     /* A child that runs as somebody else must find the library, or its loader complains. The
      * name is not to be guessed, and there is nothing secret in it. */

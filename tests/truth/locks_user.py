@@ -1,23 +1,25 @@
 #!/usr/bin/python3
 """Locks told by the library in the target, against what the program itself measured.
 
-    locks_user.py CASE DUMP SEMANTICS KNOWN STATIC SANITIZED
+    locks_user.py CASE DUMP SEMANTICS KNOWN STATIC SANITIZED WHYSLOW
 
 Times are compared with those that the workload took around its own calls, so that a busy
 machine makes both longer: 5%, and 2 ms for what happens between the two clocks' readings.
 """
 
 import collections
+import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 
 case = sys.argv[1]
-dump, semantics, known, static, sanitized = map(os.path.abspath, sys.argv[2:7])
+dump, semantics, known, static, sanitized, whyslow = map(os.path.abspath, sys.argv[2:8])
 Row = collections.namedtuple("Row", "kind tid object count total max flags waker events owned off stack")
 SAMPLED, OPEN = 64, 128
 MS = 1000000
@@ -259,6 +261,16 @@ def what_was_preloaded_stays():
     assert "libm" in done.stdout and "whyslow-before" in done.stdout, done.stdout
 
 
+def another_pid_namespace_is_not_taken_for_ours():
+    if subprocess.run(["unshare", "--pid", "--fork", "true"], check=False).returncode != 0:
+        print("no namespaces here")
+        sys.exit(77)
+    # Its first process is number 1 to itself, as another one is to us.
+    rows, counters, said, _ = run("unshare", "--pid", "--fork", known, "owner")
+    assert numbers(said)["waiter"] == 1, said
+    assert rows == [] and counters["loss.wait_locks_refused"] > 0, (rows, counters)
+
+
 def the_target_goes_on_when_whyslow_is_killed():
     with tempfile.TemporaryDirectory() as folder:  # The library's file stays: nobody removes it.
         with subprocess.Popen(
@@ -294,6 +306,52 @@ def nobody_needs_no_privileges():
         near(int(wait[4]), truth["waited"], "waited")
 
 
+def report(command, recording):
+    done = subprocess.run([whyslow, command, "--json", recording], capture_output=True, text=True,
+                          check=True)
+    return json.loads(done.stdout)
+
+
+def reports_have_each_wait_once():
+    with tempfile.TemporaryDirectory() as folder:
+        recording = os.path.join(folder, "a.whyslow")
+        done = subprocess.run(
+            [whyslow, "record", "--offcpu", "--locks", "--tier", "user", "-o", recording, "--",
+             known, "convoy"], capture_output=True, text=True, check=True, cwd=folder,
+            env={**os.environ, "HOME": folder, "TMPDIR": folder})
+        truth = numbers(done.stdout.splitlines())
+        locks, waits = report("locks", recording), report("waits", recording)
+        left = [name for name in os.listdir(folder) if name.startswith("whyslow-")]
+        assert not left, left
+    lock, = [row for row in locks["locks"] if row["lock"] == "queue_mutex"]
+    near(lock["total_ms"] * MS, truth["waited"], "waited")
+    assert lock["kind"] == "mutex" and 2 <= lock["hold"]["p50_ms"] * 1.3, lock
+    assert 80 <= lock["off_cpu_hold_pct"] <= 100, lock  # It is held asleep.
+    near(sum(row["total_ms"] for row in waits["waits"]
+             if "queue_mutex" in row["cause"]) * MS, truth["waited"], "waited")
+    for thread in waits["threads"]:
+        assert sum(thread["classes_ms"].values()) <= 1.05 * thread["life_ms"] + 2, thread
+
+
+def what_cannot_be_had_is_said():
+    with subprocess.Popen([known, "hang"], stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout.readline() == "hangs\n"
+            for command, why in (([static, "owner"], "static"),
+                                 (["-p", str(target.pid), "-d", "300ms"], "runs already")):
+                with tempfile.TemporaryDirectory() as folder:
+                    recording = os.path.join(folder, "a.whyslow")
+                    options = ["--locks", "--tier", "user", "-o", recording]
+                    subprocess.run([whyslow, "record", *options, *command], check=True,
+                                   capture_output=True)
+                    db = sqlite3.connect(recording)
+                    text, = db.execute("SELECT json FROM document WHERE name = 'locks'").fetchone()
+                    db.close()
+                    assert why in json.loads(text)["library"], text
+        finally:
+            target.kill()
+
+
 CASES = {
     "semantics": promises_of_pthread_calls_are_kept,
     "convoy": convoy_of_eight_threads,
@@ -309,6 +367,9 @@ CASES = {
     "fiber": a_stack_that_ends_in_a_hole_is_read_to_the_hole,
     "limited": little_memory_is_left_to_the_target,
     "preloaded": what_was_preloaded_stays,
+    "namespace": another_pid_namespace_is_not_taken_for_ours,
+    "report": reports_have_each_wait_once,
+    "not-had": what_cannot_be_had_is_said,
     "killed": the_target_goes_on_when_whyslow_is_killed,
     "nobody": nobody_needs_no_privileges,
 }

@@ -188,9 +188,11 @@ def case_threads():
     assert not lost.keys() & {"waits.lost.threads_full", "waits.lost.tallies_full"}, lost
     sleeps = [r for r in rows if r["kind"] == BLOCKED and r["syscall"] == 230 or
               r["kind"] == BLOCKED and r["flags"] & FLAG_LIMITED]
-    same("sleeps", sum(r["count"] for r in sleeps), 3000)
-    same("threads that slept", len({r["thread"][1] for r in sleeps}), 3000)
+    # One that is off the CPU for all of its 50 ms before it sleeps need not sleep any more.
+    assert 2990 <= sum(r["count"] for r in sleeps) <= 3000, (len(sleeps), lost)
+    assert 2990 <= len({r["thread"][1] for r in sleeps}), lost
     assert all(r["thread"][2] == "offcpu-paths" for r in sleeps)
+    same("threads in all", facts["threads"], 3001)
 
 
 def case_attach():

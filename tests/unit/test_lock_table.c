@@ -393,6 +393,12 @@ static void sites(void **state)
         {{"pthread_cond_wait", "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
           "work"},
          LOCK_CONDITION},
+        {{"__sanitizer::FutexWait(__sanitizer::atomic_uint32_t*, unsigned int)",
+          "__sanitizer::Semaphore::Wait()", "__sanitizer::Mutex::Lock()", "work"},
+         LOCK_MUTEX},
+        {{"do_futex_wait.constprop.0", "sem_wait", "PGSemaphoreLock", "LWLockAcquire",
+          "XLogInsert"},
+         LOCK_SEMAPHORE},
         /* The user's own functions are no locks, however they are called. */
         {{"sem_manager_run"}, LOCK_UNKNOWN},
         {{"mutex_test"}, LOCK_UNKNOWN},

@@ -439,6 +439,35 @@ static void a_tid_that_comes_back_is_another_thread(void **state)
     assert_true(f->threads.threads.len <= 300);
 }
 
+static void a_slot_that_is_in_use_again_is_not_given_away(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(stacks_comm(f->stacks, 0, PID, PID, STR("parent"), true), 0);
+    uint64_t ms = 10;
+    for (int i = 0; i < 600; i++, ms++) { /* each tid six times, more than are remembered */
+        int tid = OTHER + i % 100;
+        assert_int_equal(user_threads_fork(&f->threads, ms * MS, PID, tid), 0);
+        assert_int_equal(stacks_fork(f->stacks, ms * MS, PID, PID, tid), 0);
+        assert_int_equal(user_threads_exit(&f->threads, ms * MS, tid), 0);
+        assert_int_equal(stacks_exit(f->stacks, ms * MS, PID, tid), 0);
+    }
+    for (int tid = OTHER; tid < OTHER + 200; tid++) { /* the same and others, all at once */
+        assert_int_equal(user_threads_fork(&f->threads, ms * MS, PID, tid), 0);
+        assert_int_equal(stacks_fork(f->stacks, ms * MS, PID, PID, tid), 0);
+        on(f, ms, tid);
+        off(f, ms + 10, tid);
+    }
+    for (int tid = OTHER; tid < OTHER + 200; tid++) {
+        const struct user_thread *thread = user_threads_find(&f->threads, tid);
+        assert_non_null(thread);
+        assert_int_equal(thread->tid, tid);
+        assert_int_equal(thread->where, USER_BLOCKED);
+        on(f, ms + 30, tid);
+    }
+    assert_int_equal(f->threads.seen, 200);
+    assert_int_equal(f->threads.blocked_ns, 200 * 20 * MS);
+}
+
 static void before_its_exec_a_held_target_is_not_recorded(void **state)
 {
     struct fixture *f = *state;
@@ -677,6 +706,7 @@ int main(void)
         SWITCHES(a_wait_that_was_missed_is_a_reason_to_look_at_the_next),
         SWITCHES(a_thread_that_dies_leaves_what_it_had),
         SWITCHES(a_tid_that_comes_back_is_another_thread),
+        SWITCHES(a_slot_that_is_in_use_again_is_not_given_away),
         SWITCHES(before_its_exec_a_held_target_is_not_recorded),
         SWITCHES(what_a_fork_does_before_its_exec_is_the_programs),
         SWITCHES(a_cause_does_not_outlive_the_program_it_was_seen_in),

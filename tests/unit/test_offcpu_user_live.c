@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 
 enum { FDS_MAX = 1024 };
+/* It may lose the CPU after its wait and before it looks at the clock. */
+#define SLACK_NS 40e6
 
 /* Runs the workload to its end; what it printed comes back. */
 static void record(struct sink_memory *memory, bool switches, const char *mode, char *printed,
@@ -112,7 +114,8 @@ static void check_sleep(bool switches, double tolerance)
     const struct wait_row *row = row_of(&memory, SYS_clock_nanosleep);
     assert_non_null(row);
     double truth_ns = (double)number_of(printed, "wait_ns"), seen_ns = (double)row->tally.total_ns;
-    assert_true(seen_ns > truth_ns * (1 - tolerance) && seen_ns < truth_ns * (1 + tolerance));
+    assert_true(seen_ns > truth_ns * (1 - tolerance) - SLACK_NS);
+    assert_true(seen_ns < truth_ns * (1 + tolerance));
     assert_true(row->info.flags & WAIT_SAMPLED);
     assert_true(row->info.flags & WAIT_LIMITED);
     assert_true(stack_has(&memory, row->info.stack, "sleeps_here"));
@@ -142,13 +145,14 @@ static void a_wait_for_a_mutex_knows_the_lock_and_its_owner(void **state)
     struct sink_memory memory = SINK_MEMORY_INIT;
     char printed[512];
     record(&memory, true, "lock", printed, sizeof(printed));
-    const struct wait_row *found = NULL;
-    for (size_t i = 0; i < memory.book.waits.len; i++)
-        if (memory.book.waits.data[i].info.detail == WAIT_FUTEX_VALUE_2)
-            found = &memory.book.waits.data[i];
-    assert_non_null(found);
+    const struct wait_row *found = row_of(&memory, SYS_futex);
+    if (!found || found->info.object == 0) {
+        fail_msg("no wait for a lock was seen");
+        return;
+    }
+    assert_int_equal(found->info.detail, WAIT_FUTEX_VALUE_2);
     double truth_ns = (double)number_of(printed, "wait_ns");
-    assert_true((double)found->tally.total_ns > truth_ns * 0.95);
+    assert_true((double)found->tally.total_ns > truth_ns * 0.95 - SLACK_NS);
     assert_true((double)found->tally.total_ns < truth_ns * 1.05);
     const struct object_info *object = &memory.book.objects.data[found->info.object - 1].info;
     assert_int_equal(object->kind, OBJECT_FUTEX);

@@ -108,16 +108,16 @@ static long APART blocks(long path)
 #define PATH(n)                                                                                    \
     static long APART path_##n(long x)                                                             \
     {                                                                                              \
-        return blocks(x) + n + 1;                                                                  \
+        return blocks(x) + (n) + 1;                                                                \
     }
 PATH(0)
 PATH(1)
 PATH(2)
 PATH(3)
-PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14)
-    PATH(15)
+PATH(4)
+PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14) PATH(15)
 
-        static atomic_int round_number,
+    static atomic_int round_number,
     rounds_done;
 static long path_sum;
 

@@ -264,10 +264,8 @@ static void lock_waits(struct world *world, const struct wait_info *info, uint64
     uint32_t id;
     for (uint64_t i = 0; i < count; i++)
         wait_tally_one(&tally, (1 + i) * MS, us * 1000 * (i + 1 == count ? 20 : 1));
-    if (info->kind == WAIT_HOLD)
-        tally.owner_off_ns = tally.total_ns * owner_off_pct / 100;
-    else if (owner_off_pct > 0) {
-        tally.owned_ns = tally.total_ns / 2;
+    if (owner_off_pct > 0) { /* of waits, half of them with a known owner */
+        tally.owned_ns = info->kind == WAIT_HOLD ? tally.total_ns : tally.total_ns / 2;
         tally.owner_off_ns = tally.owned_ns * owner_off_pct / 100;
     }
     made_check(sink_wait(world->made.sink, info, &id), "wait");

@@ -31,7 +31,8 @@ struct world {
     uint32_t app, libc, kernel;
     uint32_t server, helper_process;
     uint32_t main_thread, workers[3], timer, logger, helper;
-    uint32_t next_address;
+    char names[128][128]; /* of functions: the same name is the same function */
+    size_t name_count;
     bool sampled; /* the user tier: nothing is known about wakers */
 };
 
@@ -88,6 +89,18 @@ static void put(struct world *world, enum wait_kind kind, const struct put *put)
     }
 }
 
+static uint64_t name_number(struct world *world, const char *name)
+{
+    size_t i = 0;
+    while (i < world->name_count && strcmp(world->names[i], name) != 0)
+        i++;
+    if (i == ARRAY_SIZE(world->names))
+        abort();
+    if (i == world->name_count)
+        snprintf(world->names[world->name_count++], sizeof(world->names[0]), "%s", name);
+    return i;
+}
+
 /* Functions from the root to the leaf, separated by blanks: "libc:" and "kernel:" say where. */
 static uint32_t stack(struct world *world, const char *names)
 {
@@ -103,7 +116,7 @@ static uint32_t stack(struct world *world, const char *names)
         if (!libc && !kernel)
             snprintf(file, sizeof(file), "/src/%s.c", text);
         uint32_t image = libc ? world->libc : kernel ? world->kernel : world->app;
-        uint64_t address = 0x1000 + world->next_address++ * 0x100;
+        uint64_t address = 0x1000 + name_number(world, text) * 0x100;
         uint32_t function = made_function(made, text, image, file, 1, address);
         uint32_t frame = made_frame(made, kernel ? FRAME_KERNEL : FRAME_USER, image, address + 4,
                                     NULL, 0);

@@ -228,7 +228,7 @@ static int mutex(int count)
 static void *sleeper(void *unused)
 {
     (void)unused;
-    nanosleep(&(struct timespec){0, 2000000}, NULL);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
     return NULL;
 }
 

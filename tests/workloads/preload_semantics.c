@@ -394,8 +394,7 @@ static atomic_int serial;
 static void *meets(void *arg)
 {
     for (int i = 0; i < 100; i++)
-        if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
-            serial++;
+        serial += pthread_barrier_wait(&barrier) != 0; /* PTHREAD_BARRIER_SERIAL_THREAD */
     return arg;
 }
 

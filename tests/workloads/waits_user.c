@@ -4,9 +4,12 @@
  *
  * Prints as JSON what it measured itself, by its own clock: on a machine that is busy with other
  * things that is what really happened. Functions are kept apart, so that stacks have names. */
+#include "apart.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define APART __attribute__((noinline, noclone))
 
 static uint64_t now_ns(void)
 {
@@ -174,7 +175,7 @@ static void *many_run(void *context)
 /* So many threads that each sleep 300 ms. */
 static int mode_many(unsigned count)
 {
-    pthread_t *threads = calloc(count, sizeof(*threads));
+    pthread_t *threads = calloc(count + 1, sizeof(*threads));
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 64 << 10);
@@ -211,7 +212,7 @@ static int mode_brief(unsigned count)
 APART static int deep(unsigned depth)
 {
     volatile char room[4096];
-    room[0] = (char)depth;
+    room[0] = room[1] = (char)depth;
     if (depth == 0)
         sleeps_here();
     else

@@ -6,6 +6,7 @@ leaves flame.svg
 echo "--- the same upside down"
 cmp <(leaves flame.svg) <(leaves icicle.svg) && echo the same
 grep -o 'fsync of /var/log/demo.log' page.html | sort -u
+grep -o '<h2 id="table">[^/]*' page.html
 echo "--- with what is idle"
 whyslow waits rec.whyslow --idle --flame idle.svg > /dev/null
 comm -13 <(leaves flame.svg) <(leaves idle.svg)
