@@ -181,9 +181,9 @@ static int offcpu_sample(struct collector *c, const struct wait_info *info, uint
 int offcpu_event_put(struct collector *c, const struct offcpu_key *key,
                      const struct offcpu_span *span, uint64_t owned_ns, uint64_t owner_off_ns)
 {
-    struct wait_info info;
+    struct wait_info info = {0};
     struct wait_tally tally = {0};
-    uint32_t row;
+    uint32_t row = 0;
     int r = offcpu_row(c, key, span->start_ns, &info, &row);
     if (r < 0)
         return r;
@@ -226,8 +226,8 @@ static int running_put(struct collector *c, struct offcpu_seen *seen, uint64_t t
 static int tally_put(struct collector *c, const struct offcpu_key *key,
                      const struct offcpu_tally *tally)
 {
-    struct wait_info info;
-    uint32_t row;
+    struct wait_info info = {0};
+    uint32_t row = 0;
     if (key->kind == OFFCPU_KIND_RUNNING) {
         struct offcpu_seen *seen;
         int r = offcpu_seen_get(c, key->tid, key->tgid, key->exec, tally->last_ns, &seen);
@@ -281,9 +281,9 @@ int offcpu_tallies_take(struct collector *c, unsigned which)
 static int open_put(struct collector *c, const struct offcpu_thread *thread, uint64_t now_ns)
 {
     struct offcpu_key key = thread->key;
-    struct wait_info info;
+    struct wait_info info = {0};
     struct wait_tally tally = {0};
-    uint32_t row;
+    uint32_t row = 0;
     if (thread->off_ns == 0 || thread->off_ns >= now_ns)
         return 0;
     if (thread->flags & OFFCPU_THREAD_READY)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
-FLAG_FAULT, FLAG_INTERRUPT, FLAG_LIMITED, FLAG_OPEN = 4, 8, 16, 128
+FLAG_FAULT, FLAG_INTERRUPT, FLAG_LIMITED, FLAG_ASKED, FLAG_OPEN = 4, 8, 16, 32, 128
 BLOCKED, RUNQ, HOLD = 0, 1, 2
 PIPE, FUTEX, PROCESS = 5, 10, 12
 
@@ -26,6 +26,7 @@ def dump(options, command):
             sys.exit(SKIPPED)
         assert done.returncode == 0, (done.returncode, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
+        kernel_fits(lines[1:])
         return lines[0], lines[1:], printed.read()
 
 
@@ -37,6 +38,22 @@ def lost_nothing(facts):
     lost = {k: v for k, v in facts.items() if k.startswith("waits.lost.") and v
             and k != "waits.lost.stacks_spared"}
     same("lost", lost, {})
+
+
+# What the kernel's part of a stack must show for a call (x86_64's numbers).
+KERNEL_PARTS = {0: ("read", "Read"), 1: ("write",), 230: ("nanosleep",), 202: ("futex",),
+                61: ("wait",), 232: ("ep_poll", "epoll")}
+
+
+def kernel_fits(rows):
+    """A kernel stack that was recognised is that of the call the thread sits in."""
+    if os.uname().machine != "x86_64":
+        return
+    for row in rows:
+        parts = KERNEL_PARTS.get(row["syscall"])
+        if row["kind"] == BLOCKED and parts and row["stack"][:1] == ["__schedule"]:
+            frames = " ".join(row["stack"][:row["stack"].index("do_syscall_64")])
+            assert any(p in frames for p in parts), (row["syscall"], row["stack"])
 
 
 def to_main(row):
@@ -173,6 +190,17 @@ def case_mutex():
     off = sum(r["owner_off_ns"] for r in waits)
     assert owned >= 0.9 * total and off >= 0.8 * owned, (total, owned, off)
     assert all("hold_asleep" in r["waker_stack"] for r in waits if r["waker_stack"]), waits
+    # The other owner worked, 5 ms of CPU time each: however long that took, so long it was on one.
+    busy = [r for r in in_function(rows, "wait_for_work") if r["detail"] == 1]
+    assert all(r["object_name"] == "busy_lock" for r in busy), busy
+    on = sum(r["owned_ns"] - r["owner_off_ns"] for r in busy)
+    assert on >= 0.6 * count * 5e6, (on, busy)
+    # Another way into the kernel with the same call on the same kind of object.
+    heirs = [r for r in in_function(rows, "wait_for_heir") if r["detail"] == 4]
+    assert sum(r["count"] for r in heirs) >= count * 0.8, heirs
+    assert all("futex_lock_pi" in r["stack"] for r in heirs), heirs
+    assert all("futex_lock_pi" not in r["stack"] for r in waits + busy), (waits, busy)
+    assert all(r["owned_ns"] > 0 for r in heirs if r["total_ns"] > 1e6), heirs
 
 
 def case_locks_only():
@@ -208,6 +236,68 @@ def case_attach():
     finally:
         target.kill()
         target.wait()
+
+
+def case_timer():
+    """A timer that ends a wait interrupts whoever computes: that one has woken nobody."""
+    facts, rows, _ = dump([], [PATHS, "timer", "200"])
+    lost_nothing(facts)
+    sleeps = [r for r in rows if r["kind"] == BLOCKED and r["flags"] & FLAG_LIMITED]
+    assert sum(r["count"] for r in sleeps) >= 150, sleeps
+    assert all(r["waker"] is None and r["flags"] & FLAG_INTERRUPT for r in sleeps), sleeps
+
+
+def case_machine():
+    """All processes: one that began before, and is no child of ours, is seen when it runs."""
+    other = subprocess.Popen([PATHS, "timer", "1000"])
+    try:
+        facts, rows, _ = dump(["-a", "-d", "1"], ["-"])
+        found = [r for r in rows if r["thread"][0] == other.pid and r["kind"] == BLOCKED]
+        assert found, "the other process was not seen"
+        assert [r for r in found if "timer" in r["stack"] and to_main(r)], found
+        assert not [r for r in rows if r["thread"][2] == "offcpu_dump"], "we recorded ourselves"
+        assert facts["waits.lost.threads_full"] == 0, facts
+    finally:
+        other.kill()
+        other.wait()
+
+
+CLIENT = """
+import select, socket, sys
+peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+poll = select.epoll()
+poll.register(peer, select.EPOLLIN)
+peer.send(b"?")
+assert poll.poll(30)          # a request is under way
+assert peer.recv(10) == b"!"
+assert not poll.poll(0.2)     # nothing to do
+"""
+
+
+def case_asked():
+    """Waiting for an answer is not waiting for nothing, though both are epoll_wait()."""
+    import socket
+    import threading
+    import time
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        peer, _ = server.accept()
+        peer.recv(10)
+        time.sleep(0.2)
+        peer.send(b"!")
+        peer.recv(10)  # until it is closed
+
+    threading.Thread(target=serve, daemon=True).start()
+    facts, rows, _ = dump([], [sys.executable, "-c", CLIENT, str(server.getsockname()[1])])
+    lost_nothing(facts)
+    polls = [r for r in rows if r["kind"] == BLOCKED and r.get("object_kind") == 9]
+    asked = [r for r in polls if r["flags"] & FLAG_ASKED]
+    idle = [r for r in polls if not r["flags"] & FLAG_ASKED]
+    same("with a request under way", sum(r["count"] for r in asked), 1)
+    same("with nothing to do", sum(r["count"] for r in idle), 1)
+    assert all(r["total_ns"] >= 150e6 for r in polls), polls
+    assert all(r["flags"] & FLAG_LIMITED for r in polls), polls
 
 
 def case_killed():

@@ -1,7 +1,7 @@
 /* Runs a command under the off-CPU collector and prints every row of waits as a line of JSON, for
  * offcpu.py to judge:
  *
- *     offcpu_dump [-l] [-L] [-k] [-o FILE] [-p PID -d SECONDS] -- /PATH/COMMAND…
+ *     offcpu_dump [-l] [-L] [-k] [-o FILE] [-p PID|-a -d SECONDS] -- /PATH/COMMAND…
  *
  * -l: with locks, -L: only locks, -k: the kernel tier or nothing, -o: what the command prints goes
  * there. The first line has the counters. */
@@ -187,8 +187,10 @@ int main(int argc, char **argv)
     struct why why = {0};
     int option, pid = 0;
     const char *output = NULL;
+    bool machine = false;
     uint64_t seconds = 0;
-    while ((option = getopt(argc, argv, "+lLkp:d:o:")) != -1) {
+    while ((option = getopt(argc, argv, "+alLkp:d:o:")) != -1) {
+        machine |= option == 'a';
         opts.locks |= option == 'l' || option == 'L';
         opts.waits &= option != 'L';
         opts.tier = option == 'k' ? TIER_KERNEL : opts.tier;
@@ -196,7 +198,7 @@ int main(int argc, char **argv)
         pid = option == 'p' ? atoi(optarg) : pid;
         seconds = option == 'd' ? (uint64_t)atoi(optarg) : seconds;
     }
-    if (pid == 0) { /* a command with its path: it is not searched for */
+    if (pid == 0 && !machine) { /* a command with its path: it is not searched for */
         struct spawn_opts spawn = {
             .argv = argv + optind,
             .path = argv[optind],
@@ -211,7 +213,9 @@ int main(int argc, char **argv)
         pid = spawn_pid(run.spawn);
     }
     struct cpu_opts cpu = {
-        .scope = run.spawn ? TARGET_SPAWNED : TARGET_ATTACHED,
+        .scope = machine     ? TARGET_SYSTEM
+                 : run.spawn ? TARGET_SPAWNED
+                             : TARGET_ATTACHED,
         .pid = pid,
         .command = run.spawn ? argv[optind] : NULL,
         .rate_hz = CPU_RATE_HZ,

@@ -6,8 +6,13 @@
  *     offcpu-paths pingpong COUNT   two processes and two pipes
  *     offcpu-paths exec COUNT       waits, then becomes itself again and waits elsewhere
  *     offcpu-paths plugin COUNT A B waits in code of two libraries that take turns at one address
- *     offcpu-paths mutex COUNT      two threads, one holds a lock asleep, the other waits for it
+ *     offcpu-paths mutex COUNT      two threads, one holds a lock asleep, the other waits for it;
+ *                                   then the same with a lock held at work; then with one that
+ *                                   inherits priorities
+ *     offcpu-paths timer COUNT      sleeps, while a thread on every CPU computes
  *     offcpu-paths threads COUNT    as many threads, each waits once */
+#include "apart.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -18,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEPT __attribute__((noinline, noclone))
+#define KEPT APART
 
 static int in_fd, back_fd; /* read here, asked for there */
 static volatile int sink;
@@ -65,12 +70,13 @@ KEPT static void block(void)
         sink += room[0];                                                                           \
     }
 WAY(0)
-WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13)
-    WAY(14) WAY(15)
+WAY(1)
+WAY(2)
+WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13) WAY(14) WAY(15)
 
-        static void (*const ways[])(void) = {way_0,  way_1,  way_2,  way_3, way_4,  way_5,
-                                             way_6,  way_7,  way_8,  way_9, way_10, way_11,
-                                             way_12, way_13, way_14, way_15};
+    static void (*const ways[])(void) = {way_0,  way_1,  way_2,  way_3, way_4,  way_5,
+                                         way_6,  way_7,  way_8,  way_9, way_10, way_11,
+                                         way_12, way_13, way_14, way_15};
 
 static unsigned random_next(void)
 {
@@ -203,10 +209,52 @@ KEPT static void wait_for_it(void)
     pthread_mutex_unlock(&lock);
 }
 
+static pthread_mutex_t busy_lock = PTHREAD_MUTEX_INITIALIZER, heir_lock;
+
+/* 5 ms of CPU time, however long that takes. */
+KEPT static void hold_at_work(void)
+{
+    struct timespec start, now;
+    pthread_mutex_lock(&busy_lock);
+    pthread_barrier_wait(&both);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000000000L + now.tv_nsec - start.tv_nsec < 5000000);
+    pthread_mutex_unlock(&busy_lock);
+}
+
+KEPT static void wait_for_work(void)
+{
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(&busy_lock);
+    pthread_mutex_unlock(&busy_lock);
+}
+
+KEPT static void hold_as_heir(void)
+{
+    pthread_mutex_lock(&heir_lock);
+    pthread_barrier_wait(&both);
+    nanosleep(&(struct timespec){0, 2000000}, NULL);
+    pthread_mutex_unlock(&heir_lock);
+}
+
+KEPT static void wait_for_heir(void)
+{
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(&heir_lock);
+    pthread_mutex_unlock(&heir_lock);
+}
+
+/* By turns, so that nothing is learnt of one kind alone. */
 static void *holder(void *count)
 {
     for (int i = 0; i < *(int *)count; i++) {
         hold_asleep();
+        pthread_barrier_wait(&both);
+        hold_at_work();
+        pthread_barrier_wait(&both);
+        hold_as_heir();
         pthread_barrier_wait(&both);
     }
     return NULL;
@@ -215,13 +263,47 @@ static void *holder(void *count)
 static int mutex(int count)
 {
     pthread_t thread;
+    pthread_mutexattr_t heir;
+    pthread_mutexattr_init(&heir);
+    pthread_mutexattr_setprotocol(&heir, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&heir_lock, &heir);
     pthread_barrier_init(&both, NULL, 2);
     pthread_create(&thread, NULL, holder, &count);
     for (int i = 0; i < count; i++) {
         wait_for_it();
         pthread_barrier_wait(&both);
+        wait_for_work();
+        pthread_barrier_wait(&both);
+        wait_for_heir();
+        pthread_barrier_wait(&both);
     }
     pthread_join(thread, NULL);
+    return 0;
+}
+
+static volatile int burning = 1;
+
+static void *burner(void *unused)
+{
+    (void)unused;
+    while (burning)
+        sink++;
+    return NULL;
+}
+
+static int timer(int count)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t threads_of[64];
+    int started = 0;
+    for (; started < cpus && started < 64; started++)
+        if (pthread_create(&threads_of[started], NULL, burner, NULL) != 0)
+            return 2;
+    for (int i = 0; i < count; i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    burning = 0;
+    while (started-- > 0)
+        pthread_join(threads_of[started], NULL);
     return 0;
 }
 
@@ -265,6 +347,8 @@ int main(int argc, char **argv)
         return plugin(count, argv);
     if (strcmp(what, "mutex") == 0)
         return mutex(count);
+    if (strcmp(what, "timer") == 0)
+        return timer(count);
     if (strcmp(what, "threads") == 0)
         return threads(count);
     return 2;

@@ -1,8 +1,10 @@
 /* Two libraries are made of this, alike in every byte of code but for the name. */
+#include "apart.h"
+
 void PLUGIN_NAME(void (*call)(void));
 void plugin_entry(void (*call)(void));
 
-__attribute__((noinline, noclone)) void PLUGIN_NAME(void (*call)(void))
+APART void PLUGIN_NAME(void (*call)(void))
 {
     call();
     __asm__ volatile("" ::: "memory"); /* no jump instead of the call */
