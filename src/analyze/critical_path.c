@@ -316,8 +316,10 @@ static int steps_keep(struct arena *arena, const struct walk *walk, struct criti
 
 static const char *path_missing(const struct waits *waits)
 {
-    if (waits->root_thread == 0 || waits->root_thread >= waits->profile.thread_count)
+    if (waits->root_process == 0)
         return "the whole machine has no end to walk back from: record a command or a process";
+    if (waits->root_thread == 0 || waits->root_thread >= waits->profile.thread_count)
+        return "the main thread was not seen: it neither ran nor waited anew";
     const struct waits_thread *root = &waits->threads[waits->root_thread];
     if (root->end_ns <= root->start_ns)
         return "the main thread was not recorded";

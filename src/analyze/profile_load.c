@@ -226,16 +226,19 @@ static int load_stacks(struct loader *loader)
     return r;
 }
 
+/* The first process that says what it runs. One of which only a name is known may be the same
+ * process before its exec was seen. */
 static struct str recorded_command(const struct loader *loader)
 {
+    struct str first = STR("");
     for (size_t i = 1; i < loader->processes.len; i++) {
         const struct profile_process *process = &loader->processes.data[i];
-        if (process->command.len > 0)
-            return process->command;
         if (process->exe.len > 0)
-            return process->exe;
+            return process->command.len > 0 ? process->command : process->exe;
+        if (first.len == 0)
+            first = process->command;
     }
-    return STR("");
+    return first;
 }
 
 #define KEEP(loader, ret, ret_count, vec)                                                          \

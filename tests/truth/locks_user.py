@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Locks told by the library in the target, against what the program itself measured.
 
-    locks_user.py CASE DUMP SEMANTICS KNOWN STATIC SANITIZED WHYSLOW
+    locks_user.py CASE DUMP SEMANTICS KNOWN STATIC SANITIZED WHYSLOW SCRIBBLES
 
 Times are compared with those that the workload took around its own calls, so that a busy
 machine makes both longer: 5%, and 2 ms for what happens between the two clocks' readings.
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 case = sys.argv[1]
-dump, semantics, known, static, sanitized, whyslow = map(os.path.abspath, sys.argv[2:8])
+dump, semantics, known, static, sanitized, whyslow, scribbles = map(os.path.abspath, sys.argv[2:9])
 Row = collections.namedtuple("Row", "kind tid object count total max flags waker events owned off stack")
 SAMPLED, OPEN = 64, 128
 MS = 1000000
@@ -47,7 +47,7 @@ def run(*command, ms=60000, prefix=(), env=None):
     assert not os.path.exists(os.path.dirname(facts["library"])), facts
     assert done.stderr == "", done.stderr
     # A shell that becomes another program is another process to the recording.
-    assert command[0] == "sh" or len(tids) == len(set(tids)), tids
+    assert command[0] in ("sh", scribbles) or len(tids) == len(set(tids)), tids
     return rows, counters, said, facts
 
 
@@ -271,6 +271,12 @@ def another_pid_namespace_is_not_taken_for_ours():
     assert rows == [] and counters["loss.wait_locks_refused"] > 0, (rows, counters)
 
 
+def nonsense_from_the_target_is_refused_and_counted():
+    _, counters, said, facts = run(scribbles)
+    assert said == ["scribbled"] and facts["status"] == "0", (said, facts)
+    assert counters["loss.wait_locks_malformed"] > 0, counters
+
+
 def the_target_goes_on_when_whyslow_is_killed():
     with tempfile.TemporaryDirectory() as folder:  # The library's file stays: nobody removes it.
         with subprocess.Popen(
@@ -367,6 +373,7 @@ CASES = {
     "fiber": a_stack_that_ends_in_a_hole_is_read_to_the_hole,
     "limited": little_memory_is_left_to_the_target,
     "preloaded": what_was_preloaded_stays,
+    "scribbled": nonsense_from_the_target_is_refused_and_counted,
     "namespace": another_pid_namespace_is_not_taken_for_ours,
     "report": reports_have_each_wait_once,
     "not-had": what_cannot_be_had_is_said,

@@ -95,16 +95,27 @@ class Redis(Server):
                                                check=False).stdout == b"PONG\n")
         self.pid = self.process.pid
 
-    def info(self):
-        """Every figure of INFO all; of commandstats the sum of usec, too."""
-        figures = {"commands_usec": 0}
-        for line in self.ask("redis-cli", "-s", self.socket, "info", "all").splitlines():
-            key, _, value = line.partition(":")
-            if key.startswith("cmdstat_"):
-                figures["commands_usec"] += int(dict(p.split("=") for p in value.strip().split(","))["usec"])
-            else:
-                figures[key] = value.strip()
-        return figures
+    def watch(self):
+        """One session that asks for all figures ten times a second; ends with its process."""
+        return subprocess.Popen([*self.who, "redis-cli", "-s", self.socket, "-r", "-1", "-i", "0.1", "info", "all"],
+                                cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=open(self.folder / "watched", "w"), stderr=subprocess.STDOUT)
+
+    def watched(self):
+        """What it said: the main thread's CPU time and that of commands, in us by time in us."""
+        rows, row = [], {}
+        for line in (self.folder / "watched").read_text().splitlines():
+            key, _, value = line.strip().partition(":")
+            if key == "redis_version":
+                row = {"commands": 0, "cpu": 0}
+                rows.append(row)
+            elif key == "server_time_usec":
+                row["time"] = int(value)
+            elif key in ("used_cpu_user_main_thread", "used_cpu_sys_main_thread"):
+                row["cpu"] += float(value) * 1e6
+            elif key.startswith("cmdstat_"):
+                row["commands"] += int(dict(part.split("=") for part in value.split(","))["usec"])
+        return rows[:-1]  # the last may be cut off
 
     def benchmark(self, requests, **more):
         return self.background("redis-benchmark", "-s", self.socket, "-t", "set", "-c", "8", "-n", str(requests), "--csv",

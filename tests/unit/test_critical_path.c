@@ -534,6 +534,9 @@ static void the_whole_machine_has_no_path_and_says_why(void **state)
     assert_int_equal(critical_path_build(&answer.arena, &made->waits, &answer.path), 0);
     assert_non_null(strstr(answer.path.na, "whole machine"));
     assert_int_equal(answer.path.step_count, 0);
+    made->waits.root_process = 1;
+    assert_int_equal(critical_path_build(&answer.arena, &made->waits, &answer.path), 0);
+    assert_non_null(strstr(answer.path.na, "main thread was not seen"));
     made->waits.root_thread = 1;
     made_waits_thread(made, made_waits_process(made, 0), 50, 50);
     assert_int_equal(critical_path_build(&answer.arena, &made->waits, &answer.path), 0);

@@ -79,6 +79,37 @@ static void assert_str(struct str text, const char *expected)
     assert_true(str_is(text, expected));
 }
 
+static void the_command_is_that_of_a_program_if_there_is_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exe[2], *command[2], *expected;
+    } rows[] = {
+        {{"", "/bin/sh"}, {"sh", "sh -c 'exit 3'"}, "sh -c 'exit 3'"}, /* seen before its exec */
+        {{"", ""}, {"a", "b"}, "a"},
+        {{"/bin/a", "/bin/b"}, {"", "b"}, "/bin/a"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct recording_writer *writer = create();
+        struct made made = {.sink = recording_writer_sink(writer)};
+        for (size_t j = 0; j < 2; j++)
+            made_process(&made, 7, rows[i].exe[j], rows[i].command[j]);
+        struct why why = {0};
+        assert_int_equal(recording_writer_finish(writer, &why), 0);
+        recording_writer_close(writer);
+        AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+        struct profile profile;
+        assert_int_equal(load(&arena, &(struct profile_opts){0}, &profile, &why), -ENOENT);
+        /* Whoever wants names only does not mind that there is no sample, nor a series. */
+        load_good(&arena, &(struct profile_opts){.names_only = true}, &profile);
+        assert_string_equal(profile.series, "cpu");
+        assert_int_equal(profile.total_count, 0);
+        assert_int_equal(profile.process_count, 3);
+        assert_str(profile.command, rows[i].expected);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 static void ids_are_those_of_the_recording(void **state)
 {
     (void)state;
@@ -378,6 +409,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ids_are_those_of_the_recording, begin, end),
+        cmocka_unit_test_setup_teardown(the_command_is_that_of_a_program_if_there_is_one, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(frames_without_a_name_get_a_function_of_their_own, begin,
                                         end),
         cmocka_unit_test_setup_teardown(threads_of_one_name_are_a_group, begin, end),

@@ -32,7 +32,7 @@ static pthread_cond_t the_condition = PTHREAD_COND_INITIALIZER;
 static sem_t the_semaphore;
 static pthread_barrier_t the_barrier;
 
-static atomic_int held, stop;
+static atomic_int held, got, stop;
 static int condition_met;
 
 static pthread_t start(void *(*run)(void *), void *argument)
@@ -80,6 +80,7 @@ static void *holder(void *argument)
 {
     long start_ns = truth_clock(CLOCK_MONOTONIC);
     holds_the_lock(argument);
+    wait_until(&got, 1); /* a holder that is gone can tell nobody what it did */
     truth_tell_life(start_ns);
     return NULL;
 }
@@ -99,6 +100,7 @@ static int run_lock(pthread_mutex_t *lock, long ms, int busy)
     pthread_t thread = start(holder, &holding);
     wait_until(&held, 1);
     waits_for_lock(lock, &truth);
+    atomic_store(&got, 1);
     truth_tell("waits_for_lock", &truth);
     pthread_join(thread, NULL);
     return 0;
