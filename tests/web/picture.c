@@ -231,7 +231,7 @@ static int write_picture(const char *format, const struct call_tree *tree,
         AUTO(arena_deinit) struct arena arena = ARENA_INIT;
         struct value table = hotspots(&arena, tree);
         struct value honesty = value_text(honesty_line);
-        struct html_opts opts = {title, &honesty, &table, tree, before, scale};
+        struct html_opts opts = {title, &honesty, &table, NULL, tree, before, scale};
         return html_write(&opts, stdout, why);
     }
     struct flame_opts opts = {
