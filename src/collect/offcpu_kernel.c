@@ -362,7 +362,9 @@ static int kernel_drain(struct collector *c, struct why *why)
     uint64_t start_ns = own_cpu_ns();
     int r = drain(c, clock_mono_ns());
     c->own_ns += own_cpu_ns() - start_ns;
-    return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
+    return r < 0 ? why_errno(why, -r, "is there room where the recording is? -o puts it elsewhere",
+                             "the waits could not be recorded")
+                 : 0;
 }
 
 /* Before the cpu collector's: its last round brings us what the ring still has. */
@@ -394,7 +396,9 @@ static int kernel_finish(struct collector *c, struct why *why)
     c->own_ns += own_cpu_ns() - start_ns;
     if (r == 0)
         r = offcpu_finish_put(c);
-    return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
+    return r < 0 ? why_errno(why, -r, "is there room where the recording is? -o puts it elsewhere",
+                             "the waits could not be recorded")
+                 : 0;
 }
 
 size_t offcpu_kernel_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)

@@ -206,7 +206,9 @@ static int user_drain(struct collector *c, struct why *why)
     if (c->stopped || read(c->timer_fd, &rounds, sizeof(rounds)) != (ssize_t)sizeof(rounds))
         return 0;
     int r = user_reader_round(&c->reader, clock_mono_ns());
-    return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
+    return r < 0 ? why_errno(why, -r, "is there room where the recording is? -o puts it elsewhere",
+                             "the waits could not be recorded")
+                 : 0;
 }
 
 static int user_stop(struct collector *c, struct why *why)
@@ -351,7 +353,9 @@ static int user_finish(struct collector *c, struct why *why)
         r = counters_put(c);
     if (r == 0)
         r = document_put(c);
-    return r < 0 ? why_errno(why, -r, NULL, "the waits could not be recorded") : 0;
+    return r < 0 ? why_errno(why, -r, "is there room where the recording is? -o puts it elsewhere",
+                             "the waits could not be recorded")
+                 : 0;
 }
 
 size_t offcpu_user_poll_fds(const struct collector *c, struct pollfd *fds, size_t max)

@@ -215,7 +215,7 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
         counted = sum(row["count"] for row in rows)
         # Some have lost their stack, and say so: none may have another's. Whoever is woken while it
         # goes to sleep is counted as waiting by one side, and as preempted by the other.
-        races = 1 + switches // 500
+        races = 1 + switches // 100
         least = switches - number(answer.json["honesty"]["parts_lost"]) - races
         assert least <= counted <= switches + races, f"{function}: {counted} waits, {switches} switches"
 
