@@ -208,6 +208,7 @@ static int sideband_add(struct collector *c, int pid)
 {
     struct perf_event_attr attr = perf_attr_sideband(&c->plan, c->opts.switches);
     attr.disabled = 0;
+    attr.inherit = attr.inherit && pid > 0;
     for (size_t i = 0; i < c->cpu_count; i++) {
         int r = event_add(c, &attr, pid, i, 0, FD_LIST(&c->sideband_fds));
         if (r < 0)
@@ -384,6 +385,23 @@ static int cgroup_open(struct collector *c, struct why *why)
                             : 0;
 }
 
+/* Events of a task cost each of its switches some 0.5 us, which is what waits are made of.
+ * Where only announcements are wanted, those of the whole machine are heard instead, if that
+ * is allowed. */
+static bool wide_open(struct collector *c)
+{
+    bool task = c->opts.scope == TARGET_SPAWNED || c->opts.scope == TARGET_ATTACHED;
+    if (!c->opts.no_samples || c->opts.switches || !task)
+        return false;
+    sets_plan(c, 0);
+    c->wide = true;
+    if (cpu_tree_begin(c) == 0 && sideband_add(c, -1) == 0)
+        return true;
+    c->wide = false;
+    events_remove(c);
+    return false;
+}
+
 int cpu_events_open(struct collector *c, struct why *why)
 {
     limit_raise();
@@ -400,6 +418,8 @@ int cpu_events_open(struct collector *c, struct why *why)
     c->slice_bytes = slice_fitting(c);
     if (!c->opts.no_samples)
         cpu_calibrate(c);
+    if (wide_open(c))
+        return 0;
     size_t sets = CPU_SETS;
     if (c->opts.no_samples || (CPU_SETS + 1) * c->cpu_count * threads_count(c) > fds_allowed())
         sets = 1;
@@ -459,6 +479,7 @@ void cpu_events_close(struct collector *c)
     fd_close(&c->cgroup_fd);
     map_u64_deinit(&c->owners);
     map_u64_deinit(&c->covered);
+    map_u64_deinit(&c->tree);
     map_u64_deinit(&c->sources);
 }
 

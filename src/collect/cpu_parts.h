@@ -3,6 +3,7 @@
  * cpu.c         the collector's life
  * cpu_events.c  opening events and rings, taking turns between periods, larger slices
  * cpu_records.c what the records in the rings mean
+ * cpu_tree.c    which processes are ours, where all are heard
  * cpu_cycles.c  cycles as time
  * cpu_account.c CPU time by the kernel's books, and what a sample costs
  * cpu_blind.c   without events: who is there, from /proc
@@ -49,6 +50,8 @@ struct collector {
      * and by those it inherited, and hands both on. The first that brings a sample of it is
      * its source; samples from another are dropped. */
     bool may_double;
+    bool wide;              /* announcements come from every process: see cpu_tree.c */
+    struct map_u64 tree;    /* pid to 1: one of ours */
     struct map_u64 owners;  /* event id to generation << 32 | tid it was opened for */
     struct map_u64 covered; /* generation << 32 | tid to 1: has events of its own */
     struct map_u64 sources; /* generation << 32 | tid to owner */
@@ -103,6 +106,11 @@ void cpu_turn(struct collector *c, uint64_t now_ns);
 void cpu_source_forget(struct collector *c, int tid);
 /* The sample is a second one of the same moment. */
 bool cpu_is_doubled(struct collector *c, uint64_t id, int tid);
+
+/* cpu_tree.c */
+int cpu_tree_begin(struct collector *c); /* negative: out of memory */
+/* An announcement about a process of ours. Follows forks. */
+bool cpu_tree_concerns(struct collector *c, const struct perf_event_header *header);
 
 /* cpu_cycles.c */
 void cpu_cycles_begin(struct collector *c);

@@ -299,6 +299,8 @@ static int task_tell(struct collector *c, const struct perf_event_header *header
 static int record_take(struct collector *c, const struct perf_event_header *header,
                        uint64_t time_ns)
 {
+    if (c->wide && is_announcement(header) && !cpu_tree_concerns(c, header))
+        return 0;
     if (c->follower_count > 0 && is_announcement(header)) {
         int r = cpu_followers_tell(c, time_ns);
         if (r == 0)
