@@ -31,8 +31,7 @@ static __always_inline __u8 futex_detail(const struct pt_regs *regs)
         return value == 2 ? DETAIL_VALUE_2 : value == 0 ? DETAIL_VALUE_0 : 0;
     if (command == FUTEX_WAIT_BITSET)
         return DETAIL_BITSET;
-    return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ||
-                   command == FUTEX_WAIT_REQUEUE_PI
+    return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 || command == FUTEX_WAIT_REQUEUE_PI
                ? DETAIL_PI
                : 0;
 }

@@ -5,8 +5,7 @@
  *
  *     cpu.samples, cpu.complete, cpu.truncated, cpu.throttled   samples
  *     cpu.deep_complete                                         complete beyond perf's slice
- *     loss.*                                                    samples that were lost, by cause; loss.wait_*
- *                                                             are of waits, see wait_honesty.h
+ *     loss.* (but loss.wait_*)                                  samples that were lost, by cause
  *     cpu.sampled_ns, cpu.rusage_ns                             the target's CPU time, two ways
  *     cpu.own_ns, cpu.kernel_ns                                 what measuring cost */
 #pragma once

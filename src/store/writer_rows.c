@@ -34,8 +34,8 @@ static const char *const statements[SQL_COUNT] = {
     [SQL_COUNTER] = "INSERT OR REPLACE INTO counter VALUES(?1, ?2, ?3)",
     [SQL_DOCUMENT] = "INSERT OR REPLACE INTO document VALUES(?1, ?2)",
     [SQL_OBJECT] = "INSERT OR REPLACE INTO object VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-    [SQL_WAIT] = "INSERT OR REPLACE INTO wait VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
-                 " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+    [SQL_WAIT] = ("INSERT OR REPLACE INTO wait VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                  " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"),
     [SQL_WAIT_EVENT] = "INSERT INTO wait_event VALUES(?1, ?2, ?3, ?4, ?5)",
 };
 

@@ -274,7 +274,8 @@ static void row_is_sound(const struct work *work, const struct wait_row *row)
     uint32_t tid = watch->memory.threads.data[row->info.thread - 1].info.tid;
     assert_true(tid == work->tids[0] || tid == work->tids[1]);
     assert_int_not_equal(row->info.stack, 0);
-    const struct memory_counter *counter = sink_memory_counter(&watch->memory, "waits.lost.kernel_locks");
+    const struct memory_counter *counter = sink_memory_counter(&watch->memory,
+                                                               "waits.lost.kernel_locks");
     assert_non_null(counter);
     assert_int_equal(counter->value, 0);
 }

@@ -1,5 +1,7 @@
 /* Locks whose waits and holds are known: locks_known CASE. What was asked for is measured here,
  * too, and printed: a machine that is busy makes sleeps longer. */
+#include "apart.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,8 +16,6 @@
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#define APART __attribute__((noinline, noclone))
 
 enum { CONVOY_THREADS = 8, CONVOY_ROUNDS = 25, HOT_THREADS = 8, PATHS = 16 };
 
@@ -115,10 +115,19 @@ PATH(1)
 PATH(2)
 PATH(3)
 PATH(4)
-PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) PATH(11) PATH(12) PATH(13) PATH(14) PATH(15)
+PATH(5)
+PATH(6)
+PATH(7)
+PATH(8)
+PATH(9)
+PATH(10)
+PATH(11)
+PATH(12)
+PATH(13)
+PATH(14)
+PATH(15)
 
-    static atomic_int round_number,
-    rounds_done;
+static atomic_int round_number, rounds_done;
 static long path_sum;
 
 static void *paths_thread(void *arg)

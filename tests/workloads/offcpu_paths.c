@@ -72,11 +72,22 @@ KEPT static void block(void)
 WAY(0)
 WAY(1)
 WAY(2)
-WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13) WAY(14) WAY(15)
+WAY(3)
+WAY(4)
+WAY(5)
+WAY(6)
+WAY(7)
+WAY(8)
+WAY(9)
+WAY(10)
+WAY(11)
+WAY(12)
+WAY(13)
+WAY(14)
+WAY(15)
 
-    static void (*const ways[])(void) = {way_0,  way_1,  way_2,  way_3, way_4,  way_5,
-                                         way_6,  way_7,  way_8,  way_9, way_10, way_11,
-                                         way_12, way_13, way_14, way_15};
+static void (*const ways[])(void) = {way_0, way_1, way_2,  way_3,  way_4,  way_5,  way_6,  way_7,
+                                     way_8, way_9, way_10, way_11, way_12, way_13, way_14, way_15};
 
 static unsigned random_next(void)
 {
