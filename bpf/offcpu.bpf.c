@@ -580,8 +580,12 @@ int offcpu_fork(__u64 *context)
 {
     struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
     __u32 pid = parent->pid;
-    if (bpf_map_lookup_elem(&threads, &pid))
-        thread_new(child, bpf_ktime_get_ns(), false);
+    __u64 now_ns = bpf_ktime_get_ns();
+    /* One that has not been switched since we came has no entry yet. */
+    if (!bpf_map_lookup_elem(&threads, &pid) &&
+        (!is_wanted(parent, true) || !thread_new(parent, now_ns, true)))
+        return 0;
+    thread_new(child, now_ns, false);
     return 0;
 }
 
@@ -604,9 +608,10 @@ int offcpu_exec(__u64 *context)
     __u32 old = (__u32)context[1], pid = task->pid;
     __u64 now_ns = bpf_ktime_get_ns();
     struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &old);
-    if (!thread)
+    if (!thread && !is_wanted(task, true))
         return 0;
-    running_tell(thread, now_ns);
+    if (thread)
+        running_tell(thread, now_ns);
     if (old != pid)
         bpf_map_delete_elem(&threads, &old);
     thread_new(task, now_ns, true);
