@@ -28,7 +28,7 @@ static const struct source {
     {"waits.kernel_ns", offsetof(struct wait_honesty, kernel_ns)},
     {"waits.blocked_ns", offsetof(struct wait_honesty, blocked_ns)},
     {"waits.observed_ns", offsetof(struct wait_honesty, observed_ns)},
-    {"waits.alike_ns", offsetof(struct wait_honesty, observed_ns)},
+    {"waits.alike_ns", offsetof(struct wait_honesty, alike_ns)},
 };
 
 /* Of all losses: the wait itself was counted. */
@@ -183,6 +183,10 @@ struct value wait_honesty_value(struct arena *arena, const struct wait_honesty *
               share_value(honesty->observed_ns, (double)honesty->blocked_ns.value,
                           "every wait was seen, not looked at now and then",
                           "no time was spent off the CPU"));
+    value_put(&map, "alike_pct", "time taken to be like what was looked at before",
+              share_value(honesty->alike_ns, (double)honesty->blocked_ns.value,
+                          "every wait was seen, not looked at now and then",
+                          "no time was spent off the CPU"));
     value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
     value_put(&map, "parts_lost", "without their stack, waker or own times",
               count_value(honesty->parts_lost, "it was not counted"));
@@ -214,7 +218,9 @@ static const char *stacks_text(struct arena *arena, const struct wait_honesty *h
                             figure_text(arena, map, "recognised_pct", "recognised"),
                             figure_text(arena, map, "read_again", "read again"));
     if (honesty->observed_ns.known)
-        return figure_text(arena, map, "observed_pct", "of the time looked at");
+        return arena_printf(arena, "%s, %s",
+                            figure_text(arena, map, "observed_pct", "of the time looked at"),
+                            figure_text(arena, map, "alike_pct", "taken to be alike"));
     return "recognised n/a";
 }
 

@@ -30,7 +30,7 @@ struct wait_honesty {
     struct honesty_figure walked, complete, incomplete, own_ns, kernel_ns;
     struct honesty_figure lost,
         parts_lost; /* waits; waits without their stack, waker or own times */
-    struct honesty_figure blocked_ns, observed_ns;
+    struct honesty_figure blocked_ns, observed_ns, alike_ns;
     const char *tier;       /* "kernel"; NULL: the recording does not say */
     const char *not_higher; /* NULL: it is the best, or nobody said why */
     const char *holds_na;   /* why holds of locks were not timed; NULL: they were, or nobody said */
@@ -42,7 +42,7 @@ MUST_USE int wait_honesty_load(struct arena *arena, struct recording *recording,
                                struct wait_honesty *ret, struct why *why);
 
 /* A map: tier, why_not_higher, waits, recognised_pct, verified_slots, copied, read_again,
- * unlearnable, complete_pct, observed_pct, lost, parts_lost, own_cpu_ms, kernel_ms. */
+ * unlearnable, complete_pct, observed_pct, alike_pct, lost, parts_lost, own_cpu_ms, kernel_ms. */
 struct value wait_honesty_value(struct arena *arena, const struct wait_honesty *honesty);
 /* The same in one sentence; "" when out of memory. */
 const char *wait_honesty_line(struct arena *arena, const struct wait_honesty *honesty);

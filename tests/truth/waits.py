@@ -98,6 +98,12 @@ def case_cold_read():
     file = lab.folder / "cold"
     answer, truth, _ = look(calls, "cold-read", file, 64)
     # Where the disk answers at once there is little to wait for: then little must be said.
+    if tier != "kernel":
+        # Of waits shorter than the time between two looks the call may be taken to be like the
+        # one before, which is the writing of the file: the class must be right all the same.
+        known = answer.json["classes_ms"]["disk"] + answer.json["classes_ms"]["runq"]
+        assert known >= truth.sum("reads_cold") * 0.95 - 10, "less than there was"
+        return
     check(answer, truth, "reads_cold", "disk")
     if truth.sum("reads_cold") > 20:
         causes = [row["cause"] for row in answer.with_function("reads_cold")]

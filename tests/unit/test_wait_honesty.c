@@ -121,10 +121,12 @@ static void the_user_tier_says_what_it_looked_at_and_why_it_is_no_higher(void **
         &arena, counters, ARRAY_SIZE(counters),
         "{\"tier\": \"user\", \"why_not_kernel\": \"BPF needs CAP_BPF\"}", true);
     struct value map = wait_honesty_value(&arena, &honesty);
-    assert_true(value_get(&map, "observed_pct")->real == 90.0);
+    assert_true(value_get(&map, "observed_pct")->real == 75.0);
+    assert_true(value_get(&map, "alike_pct")->real == 15.0);
     assert_int_equal(value_get(&map, "recognised_pct")->kind, VALUE_NA);
     assert_string_equal(wait_honesty_line(&arena, &honesty),
-                        "user tier: 50 waits, 90.0% of the time looked at, 100.0% complete, 0 "
+                        "user tier: 50 waits, 75.0% of the time looked at, 15.0% taken to be "
+                        "alike, 100.0% complete, 0 "
                         "lost; cost: 1.00 ms own CPU time, in the kernel n/a; no higher tier: "
                         "BPF needs CAP_BPF");
 }
