@@ -202,9 +202,8 @@ static void tally_print(const char *name, const struct tally *tally)
 enum { STACK = 0x7f0000, JIT = 0x900000, IMAGE = 0x400000, WORDS = 96, KIND_BYTES = 16 };
 
 /* As a realigned function has it: all where rbp says, rbp itself as well. */
-#define BY_RBP_ALL                                                                                 \
-    ".cfi_def_cfa rsp, 32\n .cfi_escape 0x10, 6, 2, 0x76, 0\n"                                     \
-    " .cfi_escape 0x10, 3, 2, 0x76, 0x70\n .cfi_escape 0x10, 12, 2, 0x76, 0x60"
+#define BY_RBP     ".cfi_escape 0x10, 3, 2, 0x76, 0x70\n .cfi_escape 0x10, 12, 2, 0x76, 0x60"
+#define BY_RBP_ALL (".cfi_def_cfa rsp, 32\n .cfi_escape 0x10, 6, 2, 0x76, 0\n" BY_RBP)
 
 static const char *const kinds[] = {
     ".cfi_def_cfa rsp, 16",

@@ -44,7 +44,8 @@ static void quantiles_are_right_to_a_bucket(void **state)
         }
         qsort(values, count, sizeof(values[0]), compare_u64);
         double before = 0;
-        for (double q = 0; q <= 1.0; q += 0.01) {
+        for (int percent = 0; percent <= 100; percent++) {
+            double q = percent / 100.0;
             double got = wait_tally_quantile(&tally, q);
             size_t at = (size_t)ceil(q * (double)count);
             size_t low = at > 1 ? at - 2 : 0, high = MIN(at + 1, count) - 1;
