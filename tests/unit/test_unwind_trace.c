@@ -45,7 +45,7 @@ static uint64_t draw64(void)
 
 static uint32_t draw(uint32_t below)
 {
-    return (uint32_t)(draw64() >> 33) % below;
+    return below > 0 ? (uint32_t)(draw64() >> 33) % below : 0;
 }
 
 struct look {

@@ -12,7 +12,8 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 
 int main(void)
 {
-    char *heap = malloc(sizeof(pthread_mutex_t)), byte;
+    pthread_mutex_t *heap = malloc(sizeof(*heap));
+    char byte;
     if (!heap)
         return 1;
     printf("global_mutex %p\n", (void *)&global_mutex);

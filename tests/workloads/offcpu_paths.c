@@ -330,7 +330,7 @@ static int threads(int count)
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 1 << 16);
-    pthread_t *all = calloc((size_t)count, sizeof(*all));
+    pthread_t *all = count > 0 ? calloc((size_t)count, sizeof(*all)) : NULL;
     for (int i = 0; i < count; i++)
         if (!all || pthread_create(&all[i], &attr, sleeper, NULL) != 0)
             return 2;
