@@ -146,7 +146,8 @@ def case_exec():
     for name in ("before_exec", "after_exec"):
         found = in_function(rows, name)
         count = sum(r["count"] for r in found)
-        assert 200 <= count <= 300, (name, count)
+        # Until a stack is learnt some of them go without one, and on a busy machine it takes longer.
+        assert 100 <= count <= 300, (name, count)
         assert all(to_main(r) for r in found)
     assert not [r for r in rows if "before_exec" in r["stack"] and "after_exec" in r["stack"]]
 
