@@ -352,7 +352,7 @@ def case_both():
     answer, truth, stderr = look(threads, "lock-busy", 400, options=["--cpu", "-F", "999"])
     check(answer, truth, "waits_for_lock", "lock")
     holder = next(iter(truth.tids("holds_the_lock")))
-    done = lab.run(lab.whyslow, "query", "--json", "1.whyslow",
+    done = lab.run(lab.whyslow, "query", "--json", f"{lab.count}.whyslow",
                    "SELECT sum(weight) AS ns FROM total WHERE series = (SELECT id FROM series WHERE name = 'cpu') "
                    f"AND thread IN (SELECT id FROM thread WHERE tid = {holder})")
     between("sampled CPU ms of the holder", wait_tools.json.loads(done.stdout)["rows"][0]["ns"] / 1e6,
