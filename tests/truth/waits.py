@@ -171,7 +171,7 @@ def case_epoll():
     server = next(iter(truth.tids("serves")))
     idle = answer.threads[server]["classes_ms"]["idle"]
     between("idle of the server's life", idle / truth.lives[server]["life_ms"], 0.6, 1)
-    ranked = lab.run(lab.whyslow, "waits", "--json", "--limit", "0", "1.whyslow")
+    ranked = lab.run(lab.whyslow, "waits", "--json", "--limit", "0", f"{lab.count}.whyslow")
     plain = wait_tools.Answer(wait_tools.json.loads(ranked.stdout))
     assert not plain.with_function("serves"), "idle is ranked"
     assert plain.json["classes_ms"]["idle"] >= idle * 0.99
@@ -180,7 +180,7 @@ def case_epoll():
 def case_idle_workers():
     answer, truth, _ = look(threads, "idle-workers", 400)
     check(answer, truth, "idles_for_work", "idle")
-    ranked = lab.run(lab.whyslow, "waits", "--json", "--limit", "0", "1.whyslow")
+    ranked = lab.run(lab.whyslow, "waits", "--json", "--limit", "0", f"{lab.count}.whyslow")
     # Woken together, one waits for the mutex that the other has: a moment, and a lock.
     left = wait_tools.Answer(wait_tools.json.loads(ranked.stdout)).total("idles_for_work")
     between("ranked ms", left, 0, truth.sum("idles_for_work") * 0.05)
