@@ -345,12 +345,11 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
             break;
         key = next;
         previous = &key;
-        /* One that began after `now_ns` is not announced yet: nobody can say who it is. */
+        /* One that began after `now_ns` is not announced yet: nobody can say who it is. One that
+         * has exited has told all, and is there for those who wait for its end. */
         if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0 || thread.since_ns > now_ns ||
             (thread.flags & OFFCPU_THREAD_EXITED))
             continue;
-        if (thread.flags & OFFCPU_THREAD_EXITED)
-            continue; /* it has told all, and is there for those who wait for its end */
         int r = offcpu_seen_get(c, thread.tid, thread.tgid, thread.exec, now_ns, &seen);
         uint64_t running_ns = thread.running_ns;
         if (thread.on_ns > 0 && thread.on_ns < now_ns)
