@@ -72,12 +72,17 @@ struct thread_info {
     unsigned long flags;
 };
 
+struct sched_entity {
+    __u64 sum_exec_runtime;
+};
+
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state; /* Linux 5.14 */
     long state;           /* before */
     void *stack;
     unsigned int flags;
+    struct sched_entity se;
     int pid, tgid;
     struct files_struct *files;
     struct mm_struct *mm;

@@ -166,6 +166,7 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task, __u
         .since_ns = now_ns,
         .on_ns = on ? now_ns : 0,
         .off_ns = on ? 0 : now_ns,
+        .kernel_ran_ns = task->se.sum_exec_runtime,
         .tid = tid_here(task),
         .tgid = tid_here(task->group_leader),
         .kernel_tgid = task->tgid,
@@ -293,6 +294,100 @@ static __always_inline void call_look(struct task_struct *task, const struct pt_
     }
 }
 
+/* A wait for a lock is over: how long its owner was off the CPU meanwhile, and from when on this
+ * thread may hold it. */
+static __always_inline void lock_got(struct offcpu_thread *thread, struct wait *wait, __u64 now_ns)
+{
+    __u32 owner = thread->owner;
+    if (thread->key.object_kind != OBJECT_ID_FUTEX)
+        return;
+    if (thread->key.detail == DETAIL_VALUE_2 || thread->key.detail == DETAIL_PI) {
+        thread->lock = thread->key.object;
+        thread->lock_ns = now_ns;
+        thread->lock_off_ns = thread->off_total_ns;
+    }
+    const struct offcpu_thread *found = owner_get(thread, owner);
+    if (!found)
+        return;
+    __u64 off_ns = off_until(found, wait->start_ns + wait->ns) - thread->owner_off_ns;
+    wait->owned_ns = wait->ns;
+    wait->owner_off_ns = off_ns < wait->ns ? off_ns : wait->ns;
+}
+
+static __always_inline void key_of(struct offcpu_key *key, const struct offcpu_thread *thread,
+                                   __u8 kind)
+{
+    key->tid = thread->tid;
+    key->tgid = thread->tgid;
+    key->exec = (__u16)thread->exec;
+    key->kind = kind;
+    key->kernel_stack = -1;
+    key->syscall = NO_CALL;
+}
+
+/* A thread is on a CPU again. Not static: such functions are verified once, not once a caller.
+ * 0: it is not among those we know. */
+__attribute__((noinline)) int came_back(__u32 pid, __u32 exec, __u64 now_ns)
+{
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (!thread)
+        return 0;
+    __u64 off_ns = thread->off_ns, wake_ns = thread->wake_ns;
+    __u32 flags = thread->flags;
+    bool ready = flags & OFFCPU_THREAD_READY;
+    thread->off_ns = 0;
+    thread->wake_ns = 0;
+    thread->on_ns = now_ns;
+    if (flags & OFFCPU_THREAD_FILLED) {
+        thread->exec = (__u16)exec;
+        thread->key.exec = (__u16)thread->exec;
+    }
+    if (off_ns == 0 || (flags & OFFCPU_THREAD_EXITED))
+        return 1;
+    thread->off_total_ns += now_ns - off_ns;
+    if (flags & OFFCPU_THREAD_LEFT_OUT)
+        return 1;
+    if (ready || wake_ns == 0)
+        wake_ns = ready ? off_ns : now_ns;
+    if (wake_ns < off_ns)
+        wake_ns = off_ns;
+    bool is_long = now_ns - off_ns >= config.long_ns;
+    struct wait wait = {.start_ns = off_ns, .end_ns = now_ns, .ns = wake_ns - off_ns};
+    if (!ready) {
+        wait.key = thread->key;
+        count_add(OFFCPU_WAITS, 1);
+        if (config.locks)
+            lock_got(thread, &wait, now_ns);
+        if (is_long && event_tell(&wait, wake_ns))
+            return 1; /* it says how long the thread was ready as well */
+        wait.end_ns = wake_ns;
+        wait_add(&wait);
+        is_long = false;
+    }
+    if (!config.waits)
+        return 1;
+    struct wait runq = {.start_ns = wake_ns, .end_ns = now_ns, .ns = now_ns - wake_ns};
+    key_of(&runq.key, thread, KIND_RUNQ);
+    if (!is_long || !event_tell(&runq, wake_ns))
+        wait_add(&runq);
+    return 1;
+}
+
+/* A thread that is on a CPU, as far as its entry goes off it, came back unseen: kernels were met
+ * that do not tell of a switch away from some tasks. Their books say how long it has run since. */
+static __always_inline void unseen_return(struct task_struct *task, struct offcpu_thread *thread,
+                                          __u64 now_ns)
+{
+    __u64 ran_ns = task->se.sum_exec_runtime - thread->kernel_ran_ns;
+    if (thread->on_ns != 0 || thread->off_ns == 0)
+        return;
+    __u64 off_ns = now_ns - thread->off_ns;
+    if (thread->flags & OFFCPU_THREAD_FILLED)
+        ran_ns = 0;
+    came_back(task->pid, (__u32)task->self_exec_id, now_ns - (ran_ns < off_ns ? ran_ns : off_ns));
+    count_add(OFFCPU_UNSEEN, 1);
+}
+
 static __noinline int switch_out(void *context, struct task_struct *prev, bool preempted,
                                  __u64 now_ns)
 {
@@ -305,10 +400,12 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
         if (!thread)
             return 0;
     }
+    unseen_return(prev, thread, now_ns);
     if (thread->on_ns > 0)
         thread->running_ns += now_ns - thread->on_ns;
     thread->on_ns = 0;
     thread->off_ns = now_ns;
+    thread->kernel_ran_ns = prev->se.sum_exec_runtime;
     __u32 state = state_of(prev);
     if (thread->flags & OFFCPU_THREAD_EXITED) {
         if (state & STATE_DEAD)
@@ -353,91 +450,17 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
         call_look(prev, regs, thread, now_ns);
         if (thread->flags & OFFCPU_THREAD_LEFT_OUT)
             return 0;
-        key->stack = stack_of(prev, mm, regs, thread, now_ns);
+        key->stack = stack_of(regs, thread, now_ns);
     }
     key->kernel_stack = kernel_stack_of(context, prev, thread);
     return 0;
 }
 
-/* A wait for a lock is over: how long its owner was off the CPU meanwhile, and from when on this
- * thread may hold it. */
-static __always_inline void lock_got(struct offcpu_thread *thread, struct wait *wait, __u64 now_ns)
+static __always_inline void switch_in(struct task_struct *next, __u64 now_ns)
 {
-    __u32 owner = thread->owner;
-    if (thread->key.object_kind != OBJECT_ID_FUTEX)
-        return;
-    if (thread->key.detail == DETAIL_VALUE_2 || thread->key.detail == DETAIL_PI) {
-        thread->lock = thread->key.object;
-        thread->lock_ns = now_ns;
-        thread->lock_off_ns = thread->off_total_ns;
-    }
-    const struct offcpu_thread *found = owner_get(thread, owner);
-    if (!found)
-        return;
-    __u64 off_ns = off_until(found, wait->start_ns + wait->ns) - thread->owner_off_ns;
-    wait->owned_ns = wait->ns;
-    wait->owner_off_ns = off_ns < wait->ns ? off_ns : wait->ns;
-}
-
-static __always_inline void key_of(struct offcpu_key *key, const struct offcpu_thread *thread,
-                                   __u8 kind)
-{
-    key->tid = thread->tid;
-    key->tgid = thread->tgid;
-    key->exec = (__u16)thread->exec;
-    key->kind = kind;
-    key->kernel_stack = -1;
-    key->syscall = NO_CALL;
-}
-
-static __noinline int switch_in(struct task_struct *next, __u64 now_ns)
-{
-    __u32 pid = next->pid;
-    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
-    if (!thread) {
-        if (config.scope == OFFCPU_TREE && is_wanted(next, false))
-            thread_new(next, now_ns, true);
-        return 0;
-    }
-    __u64 off_ns = thread->off_ns, wake_ns = thread->wake_ns;
-    __u32 flags = thread->flags;
-    bool ready = flags & OFFCPU_THREAD_READY;
-    thread->off_ns = 0;
-    thread->wake_ns = 0;
-    thread->on_ns = now_ns;
-    if (flags & OFFCPU_THREAD_FILLED) {
-        thread->exec = (__u16)next->self_exec_id;
-        thread->key.exec = (__u16)thread->exec;
-    }
-    if (off_ns == 0 || (flags & OFFCPU_THREAD_EXITED))
-        return 0;
-    thread->off_total_ns += now_ns - off_ns;
-    if (flags & OFFCPU_THREAD_LEFT_OUT)
-        return 0;
-    if (ready || wake_ns == 0)
-        wake_ns = ready ? off_ns : now_ns;
-    if (wake_ns < off_ns)
-        wake_ns = off_ns;
-    bool is_long = now_ns - off_ns >= config.long_ns;
-    struct wait wait = {.start_ns = off_ns, .end_ns = now_ns, .ns = wake_ns - off_ns};
-    if (!ready) {
-        wait.key = thread->key;
-        count_add(OFFCPU_WAITS, 1);
-        if (config.locks)
-            lock_got(thread, &wait, now_ns);
-        if (is_long && event_tell(&wait, wake_ns))
-            return 0; /* it says how long the thread was ready as well */
-        wait.end_ns = wake_ns;
-        wait_add(&wait);
-        is_long = false;
-    }
-    if (!config.waits)
-        return 0;
-    struct wait runq = {.start_ns = wake_ns, .end_ns = now_ns, .ns = now_ns - wake_ns};
-    key_of(&runq.key, thread, KIND_RUNQ);
-    if (!is_long || !event_tell(&runq, wake_ns))
-        wait_add(&runq);
-    return 0;
+    if (!came_back(next->pid, (__u32)next->self_exec_id, now_ns) && config.scope == OFFCPU_TREE &&
+        is_wanted(next, false))
+        thread_new(next, now_ns, true);
 }
 
 /* What we cost: now and then a run is timed, and stands for the others. */
@@ -532,7 +555,7 @@ static __noinline int waker_look(void *context, struct offcpu_thread *thread, __
     count_add(OFFCPU_WAKERS, 1);
     if (!mm || (waker->flags & OFFCPU_THREAD_EXITED))
         return 0; /* it ends */
-    key->waker_stack = stack_of(current, mm, regs, waker, now_ns);
+    key->waker_stack = stack_of(regs, waker, now_ns);
     if (config.locks && (kind & OFFCPU_CALL_FUTEX))
         hold_end(waker, regs, key->waker_stack, now_ns);
     return 0;
@@ -590,8 +613,10 @@ int offcpu_fork(__u64 *context)
 }
 
 /* Its time on the CPU so far, as the program that it is. */
-static __always_inline void running_tell(struct offcpu_thread *thread, __u64 now_ns)
+static __always_inline void running_tell(struct task_struct *task, struct offcpu_thread *thread,
+                                         __u64 now_ns)
 {
+    unseen_return(task, thread, now_ns);
     if (thread->on_ns > 0)
         thread->running_ns += now_ns - thread->on_ns;
     thread->on_ns = now_ns;
@@ -611,7 +636,7 @@ int offcpu_exec(__u64 *context)
     if (!thread && !is_wanted(task, true))
         return 0;
     if (thread)
-        running_tell(thread, now_ns);
+        running_tell(task, thread, now_ns);
     if (old != pid)
         bpf_map_delete_elem(&threads, &old);
     thread_new(task, now_ns, true);
@@ -627,7 +652,7 @@ int offcpu_exit(__u64 *context)
     struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
     if (!thread)
         return 0;
-    running_tell(thread, now_ns);
+    running_tell(task, thread, now_ns);
     struct offcpu_head *head = bpf_ringbuf_reserve(&told, sizeof(*head), 0);
     if (head) {
         head->record = OFFCPU_EXIT;

@@ -111,15 +111,20 @@ static __always_inline void learn_soon(__u64 now_ns)
         bpf_ringbuf_discard(nothing, flags);
 }
 
-static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_struct *mm,
-                                        const struct pt_regs *regs, struct offcpu_thread *thread,
-                                        __u32 alike, __u64 now_ns)
+/* Of the current thread. It finds all it needs itself, so that it need not be verified anew for
+ * whoever calls it: that is most of what it takes to load the program. */
+__attribute__((noinline)) __u64 stack_copy(__u32 alike, __u64 now_ns)
 {
     __u32 zero = 0;
+    struct task_struct *task = (void *)bpf_get_current_task_btf();
+    struct mm_struct *mm = task->mm;
+    __u32 pid = task->pid;
+    struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
     struct offcpu_control *now = control_get();
     struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
-    if (!now || !spare)
+    if (!now || !spare || !thread || !mm)
         return 0;
+    const struct pt_regs *regs = (const void *)bpf_task_pt_regs((void *)task);
     if (thread->round != now->round) {
         thread->round = now->round;
         thread->copies = 0;
@@ -136,7 +141,7 @@ static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_stru
         .now_ns = now_ns,
         .sp = regs->sp,
         .alike = alike,
-        .pid = task->pid,
+        .pid = pid,
     };
     __u32 pages = pages_of(task, mm, what.sp);
     bool good = pages > OFFCPU_COPY_PAGES         ? copy_deep(thread, regs, &what)
@@ -149,8 +154,7 @@ static __always_inline __u64 stack_copy(struct task_struct *task, struct mm_stru
 }
 
 /* The ref of the stack that the current thread entered the kernel with; 0: not known. */
-static __noinline __u64 stack_of(struct task_struct *task, struct mm_struct *mm,
-                                 const struct pt_regs *regs, struct offcpu_thread *thread,
+static __noinline __u64 stack_of(const struct pt_regs *regs, const struct offcpu_thread *thread,
                                  __u64 now_ns)
 {
     struct known_place place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)};
@@ -171,7 +175,7 @@ static __noinline __u64 stack_of(struct task_struct *task, struct mm_struct *mm,
             return stack->ref;
         }
     }
-    return stack_copy(task, mm, regs, thread, key.alike, now_ns);
+    return stack_copy(key.alike, now_ns);
 }
 
 /* ---- the kernel's ---- */

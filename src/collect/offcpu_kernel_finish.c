@@ -34,6 +34,7 @@ static int counters_put(struct collector *c)
         {"waits.stacks_learnt", UNIT_COUNT, known.learnt},
         {"waits.stacks_unlearnable", UNIT_COUNT, known.unlearnable},
         {"waits.kernel_recognised", UNIT_COUNT, told[OFFCPU_KERNEL_RECOGNISED]},
+        {"waits.returns_unseen", UNIT_COUNT, told[OFFCPU_UNSEEN]},
         {"waits.kernel_learnt", UNIT_COUNT, c->kernel_learnt.len},
         {"waits.stacks_taken_back", UNIT_COUNT, known.taken_back},
         {"waits.lost.stacks_spared", UNIT_COUNT, told[OFFCPU_SPARED]},

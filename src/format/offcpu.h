@@ -139,19 +139,20 @@ enum offcpu_thread_flag {
 
 /* Map "threads", by kernel thread id: what a thread is at. */
 struct offcpu_thread {
-    uint64_t since_ns;     /* taken up, or another program */
-    uint64_t on_ns;        /* on a CPU since; 0: it is not */
-    uint64_t off_ns;       /* off it since; 0: it is on one */
-    uint64_t wake_ns;      /* woken; 0: not yet */
-    uint64_t running_ns;   /* on a CPU, up to on_ns or off_ns */
-    uint64_t off_total_ns; /* the same off it */
-    struct offcpu_key key; /* of the wait that goes on */
-    uint64_t owner_off_ns; /* off_total_ns of the lock's owner when the wait began */
-    uint64_t lock;         /* came back from a wait for this futex; 0: none */
-    uint64_t lock_ns;      /* when */
-    uint64_t lock_off_ns;  /* off_total_ns then */
-    uint64_t round;        /* of `copies` */
-    uint32_t owner;        /* kernel id of the thread that holds what is waited for; 0: not known */
+    uint64_t since_ns;      /* taken up, or another program */
+    uint64_t on_ns;         /* on a CPU since; 0: it is not */
+    uint64_t off_ns;        /* off it since; 0: it is on one */
+    uint64_t wake_ns;       /* woken; 0: not yet */
+    uint64_t running_ns;    /* on a CPU, up to on_ns or off_ns */
+    uint64_t off_total_ns;  /* the same off it */
+    uint64_t kernel_ran_ns; /* on a CPU by the kernel's books, when it last left one */
+    struct offcpu_key key;  /* of the wait that goes on */
+    uint64_t owner_off_ns;  /* off_total_ns of the lock's owner when the wait began */
+    uint64_t lock;          /* came back from a wait for this futex; 0: none */
+    uint64_t lock_ns;       /* when */
+    uint64_t lock_off_ns;   /* off_total_ns then */
+    uint64_t round;         /* of `copies` */
+    uint32_t owner; /* kernel id of the thread that holds what is waited for; 0: not known */
     uint32_t tid, tgid;
     uint32_t flags;
     uint32_t copies;
@@ -159,7 +160,7 @@ struct offcpu_thread {
     uint32_t exec; /* as in the key */
     uint32_t unused;
 };
-_Static_assert(sizeof(struct offcpu_thread) == 192, "shared with BPF");
+_Static_assert(sizeof(struct offcpu_thread) == 200, "shared with BPF");
 
 /* Maps "known" and "known_long": stacks that were walked once. The same place with the same
  * values in all slots is the same stack (unwind/trace.h). */
@@ -291,6 +292,7 @@ enum offcpu_count {
     OFFCPU_KERNEL_FULL,       /* kernel stacks that could not be kept */
     OFFCPU_WAKERS,            /* wake-ups noted */
     OFFCPU_KERNEL_RECOGNISED, /* kernel stacks */
+    OFFCPU_UNSEEN,            /* returns to a CPU that nobody told of; made up for by the books */
     OFFCPU_COST_NS,           /* of the programs, from those runs that were timed */
     OFFCPU_COUNTS,
 };

@@ -26,22 +26,8 @@ FROM_PROCESS = ("child",) if tier == "kernel" else ("child", "net", "idle")
 HABIT = ("timer",) if tier == "kernel" else ("timer", "idle")
 
 
-def look(*command, tries=3, **more):
-    """Records, and checks what must be so of every recording.
-
-    Known: on a busy machine about one recording in forty lacks some time of a thread that was
-    running, and calls it unaccounted. Until that is mended a gap counts when it comes back."""
-    for left in reversed(range(tries)):
-        try:
-            return look_once(*command, **more)
-        except AssertionError as gap:
-            if left == 0 or "nobody knows of" not in str(gap):
-                raise
-            print("once more:", gap)
-    return None
-
-
-def look_once(*command, complete=0.99, lives=True, validate=True, **more):
+def look(*command, complete=0.99, lives=True, validate=True, **more):
+    """Records, and checks what must be so of every recording."""
     path, truth, stderr = lab.record(*command, tier=tier, **more)
     answer = lab.waits(path)
     if validate:  # of very many rows it takes very long
