@@ -26,7 +26,7 @@
 enum {
     PRELOAD_MAGIC = 0x77737031,
     PRELOAD_VERSION = 1,
-    PRELOAD_THREADS_MAX = 1024,
+    PRELOAD_THREADS_MAX = 2048,
     PRELOAD_RING_BYTES = 64 << 10,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
     PRELOAD_KNOWN = 32,             /* stacks of a thread */
@@ -66,7 +66,7 @@ struct preload_header {
     /* A bit for each place in which something is new; taken away by whyslow before it looks. */
     uint64_t fresh[PRELOAD_THREADS_MAX / 64] __attribute__((aligned(128)));
 };
-_Static_assert(sizeof(struct preload_header) == 256, "shared with the target");
+_Static_assert(sizeof(struct preload_header) == 384, "shared with the target");
 
 enum preload_state {
     PRELOAD_FREE = 0,

@@ -100,7 +100,8 @@ def convoy_of_eight_threads():
     assert sum(row.events for row in waits) >= 0.9 * sum(row.count for row in waits)
     assert all(row.stack[:2] == ("pthread_mutex_lock", "work_under_lock") for row in waits)
     assert len({row.object for row in waits}) == 1
-    assert {row.waker for row in waits} - {0} <= {row.tid for row in waits}, waits
+    # One of the eight may have been through before the others came: it wakes, and never waits.
+    assert len({row.waker for row in waits} - {0} | {row.tid for row in waits}) <= 8, waits
     complete(waits + holds)
     nothing_lost(counters)
 
