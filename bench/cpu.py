@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+import figures
+from figures import figure
+
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("build")
 parser.add_argument("--quick", action="store_true", help="small programs, one round: a smoke test")
@@ -31,21 +34,6 @@ args = parser.parse_args()
 whyslow = os.path.abspath(os.path.join(args.build, "whyslow"))
 rounds = args.rounds or (1 if args.quick else 5)
 perf = next((p for p in [shutil.which("perf"), *map(str, pathlib.Path("/usr/bin").glob("perf_*"))] if p), None)
-missed = 0
-
-
-def figure(name, value, unit, limit=None):
-    """One line: what it is, what it should be, whether it is."""
-    global missed
-    if value is None:
-        print(f"  {name:<52} n/a")
-        return
-    verdict = ""
-    if limit is not None:
-        good = value <= limit
-        missed += not good
-        verdict = f"  target <= {limit:g} {unit}  {'pass' if good else 'MISS'}"
-    print(f"  {name:<52} {value:10.3f} {unit}{verdict}")
 
 
 def c_source(functions):
@@ -206,5 +194,5 @@ with tempfile.TemporaryDirectory(prefix="whyslow-bench-") as name_of_folder:
         print("perf is not installed (package linux-perf): no peer beside")
     for title, command in programs(work):
         measure(title, command)
-print("cpu bench:", "MISS" if missed else "pass")
-sys.exit(1 if missed else 0)
+print("cpu bench:", "MISS" if figures.missed else "pass")
+sys.exit(1 if figures.missed else 0)

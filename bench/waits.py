@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+import figures
+from figures import figure
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "truth"))
 import server_tools  # noqa: E402
 
@@ -37,21 +40,6 @@ whyslow = str(build / "whyslow")
 calls, threads = (str(build / "tests" / "workloads" / f"waits-{name}") for name in ("calls", "threads"))
 rounds = args.rounds or (1 if args.quick else 7)
 perf = next((p for p in [shutil.which("perf"), *map(str, pathlib.Path("/usr/bin").glob("perf_*"))] if p), None)
-missed = 0
-
-
-def figure(name, value, unit, limit=None):
-    """One line: what it is, what it should be, whether it is."""
-    global missed
-    if value is None:
-        print(f"  {name:<52} n/a")
-        return
-    verdict = ""
-    if limit is not None:
-        good = value <= limit
-        missed += not good
-        verdict = f"  target <= {limit:g} {unit}  {'pass' if good else 'MISS'}"
-    print(f"  {name:<52} {value:10.3f} {unit}{verdict}", flush=True)
 
 
 def wall(*command, before=()):
@@ -79,7 +67,6 @@ def perf_sched():
 
 def alternate(command, ways, times=1):
     """Rounds of plain and of each way; returns the median ratio of each way."""
-    global missed
     plain, ratios = [], {name: [] for name in ways}
     for _ in range(rounds * times):
         plain.append(wall(*command))
@@ -88,7 +75,7 @@ def alternate(command, ways, times=1):
             if took is not None:
                 ratios[name].append(took / plain[-1])
             elif before is not perf_sched:  # the peer may be missing; we may not
-                missed += 1
+                figures.miss()
     figure("plain", statistics.median(plain) / 1e3, "s")
     for name, values in ratios.items():
         if values:
@@ -195,5 +182,5 @@ with tempfile.TemporaryDirectory(prefix="whyslow-bench-") as name_of_folder:
         print("perf is not installed (package linux-perf): no peer beside")
     for part in args.only.split(","):
         globals()["bench_" + part]()
-print("waits bench:", "MISS" if missed else "pass")
-sys.exit(1 if missed else 0)
+print("waits bench:", "MISS" if figures.missed else "pass")
+sys.exit(1 if figures.missed else 0)

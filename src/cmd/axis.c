@@ -182,13 +182,34 @@ int axis_recording(const struct cmd_call *call, const struct axis_opts *opts,
     return r;
 }
 
-void axis_close(const struct axis_opts *opts, struct recording *recording,
-                const struct record_run_result *result)
+static bool is_own(const struct record_run_result *result)
+{
+    return result->path[0] != '\0';
+}
+
+bool axis_is_kept(const struct axis_opts *opts, const struct record_run_result *result)
+{
+    return !is_own(result) || opts->keep;
+}
+
+void axis_load_failed(const struct record_run_result *result, struct why *why)
+{
+    if (is_own(result))
+        why->kind = WHY_FAILED;
+}
+
+int axis_end(const struct cmd_call *call, const struct axis_opts *opts, struct recording *recording,
+             const struct record_run_result *result, int r, struct why *why)
 {
     recording_close(recording);
-    if (result->path[0] == '\0')
-        return;
-    if (!opts->keep)
+    if (!axis_is_kept(opts, result))
         temporary_remove(result->path);
-    interrupt_unwatch();
+    if (is_own(result))
+        interrupt_unwatch();
+    if (r == -ENODATA && why->kind == WHY_FAILED && !is_own(result)) {
+        /* Nothing failed: there is just nothing to conclude from. */
+        cmd_print_error(call->err, why);
+        return EXIT_INCONCLUSIVE;
+    }
+    return r < 0 ? r : result->status;
 }

@@ -54,12 +54,18 @@ struct axis_opts {
 /* `run` says which collectors are wanted; scope, target and output are filled in here. One
  * operand that is a recording is opened, anything else is run; after "--" it is always run.
  * With `machine_output` the target's stdout goes to stderr, so that ours is the answer alone.
- * ret_result->path is empty if nothing was run. Until axis_close() Ctrl-C is only noted, so that
+ * ret_result->path is empty if nothing was run. Until axis_end() Ctrl-C is only noted, so that
  * no file is left behind. */
 MUST_USE int axis_recording(const struct cmd_call *call, const struct axis_opts *opts,
                             struct record_run_opts *run, bool machine_output,
                             struct recording **ret, struct record_run_result *ret_result,
                             struct why *why);
-/* Closes it, and removes the file if nobody asked for it. Only after axis_recording() succeeded. */
-void axis_close(const struct axis_opts *opts, struct recording *recording,
-                const struct record_run_result *result);
+/* Whether the recording is still there when we are done. */
+bool axis_is_kept(const struct axis_opts *opts, const struct record_run_result *result);
+/* A recording that we made ourselves cannot be read: nobody named a wrong one. */
+void axis_load_failed(const struct record_run_result *result, struct why *why);
+/* Closes it, removes the file if nobody asked for it, and returns what the command returns after
+ * `r`. Only after axis_recording() succeeded. */
+MUST_USE int axis_end(const struct cmd_call *call, const struct axis_opts *opts,
+                      struct recording *recording, const struct record_run_result *result, int r,
+                      struct why *why);

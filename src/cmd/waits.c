@@ -335,20 +335,13 @@ static int waits_run(const struct cmd_call *call, struct why *why)
                            &result, why);
     if (r < 0)
         return r;
-    bool recorded = result.path[0] != '\0';
-    run.kept = !recorded || run.opts->axis.keep;
+    run.kept = axis_is_kept(&run.opts->axis, &result);
     r = load(&run, why);
-    if (r < 0 && recorded)
-        why->kind = WHY_FAILED; /* we made it: nobody named a wrong recording */
-    if (r == 0)
+    if (r < 0)
+        axis_load_failed(&result, why);
+    else
         r = waits_draw(call, &run, why);
-    axis_close(&run.opts->axis, run.recording, &result);
-    if (r == -ENODATA && why->kind == WHY_FAILED && !recorded) {
-        /* Nothing failed: there is just nothing to conclude from. */
-        cmd_print_error(call->err, why);
-        return EXIT_INCONCLUSIVE;
-    }
-    return r < 0 ? r : result.status;
+    return axis_end(call, &run.opts->axis, run.recording, &result, r, why);
 }
 
 static const struct cmd_example examples[] = {

@@ -347,20 +347,7 @@ static int counters_put(struct collector *c)
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         if (counters[i].given)
             r = sink_counter(c->sink, counters[i].name, counters[i].unit, counters[i].value);
-    static const char *const ends[UNWIND_ENDS] = {
-        [UNWIND_NO_MAPPING] = "cpu.end.no_mapping",
-        [UNWIND_NO_ROW] = "cpu.end.no_row",
-        [UNWIND_BAD_CFA] = "cpu.end.bad_cfa",
-        [UNWIND_UNREADABLE] = "cpu.end.unreadable",
-        [UNWIND_EXPRESSION] = "cpu.end.expression",
-        [UNWIND_TOO_DEEP] = "cpu.end.too_deep",
-        [UNWIND_NO_STACK] = "cpu.end.no_stack",
-        [UNWIND_NOT_EXECUTABLE] = "cpu.end.not_executable",
-    };
-    for (size_t i = 0; i < UNWIND_ENDS && r == 0; i++)
-        if (ends[i] && c->ends[i] > 0)
-            r = sink_counter(c->sink, ends[i], UNIT_COUNT, c->ends[i]);
-    return r;
+    return r < 0 ? r : stacks_ends_put(c->sink, "cpu", c->ends);
 }
 
 static int cpu_finish(struct collector *c, struct why *why)

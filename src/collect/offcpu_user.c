@@ -266,20 +266,7 @@ static int counters_put(struct collector *c)
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         if (counters[i].given)
             r = sink_counter(c->sink, counters[i].name, counters[i].unit, counters[i].value);
-    static const char *const ends[UNWIND_ENDS] = {
-        [UNWIND_NO_MAPPING] = "waits.end.no_mapping",
-        [UNWIND_NO_ROW] = "waits.end.no_row",
-        [UNWIND_BAD_CFA] = "waits.end.bad_cfa",
-        [UNWIND_UNREADABLE] = "waits.end.unreadable",
-        [UNWIND_EXPRESSION] = "waits.end.expression",
-        [UNWIND_TOO_DEEP] = "waits.end.too_deep",
-        [UNWIND_NO_STACK] = "waits.end.no_stack",
-        [UNWIND_NOT_EXECUTABLE] = "waits.end.not_executable",
-    };
-    for (size_t i = 0; i < UNWIND_ENDS && r == 0; i++)
-        if (ends[i] && reader->ends[i] > 0)
-            r = sink_counter(c->sink, ends[i], UNIT_COUNT, reader->ends[i]);
-    return r;
+    return r < 0 ? r : stacks_ends_put(c->sink, "waits", reader->ends);
 }
 
 static void text_put(struct jsonw *json, const char *key, const char *text)

@@ -7,6 +7,7 @@
 #include "unwind/space.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,4 +350,23 @@ uint64_t stacks_code_at(const struct stacks *st, int pid, uint64_t address)
     if (!space || !unwind_space_find(space, address, &tag, &vaddr))
         return 0;
     return hash_u64(vaddr ^ hash_u64(tag)) | 1;
+}
+
+int stacks_ends_put(struct sink *sink, const char *axis, const uint64_t *ends)
+{
+    static const char *const names[UNWIND_ENDS] = {
+        [UNWIND_NO_MAPPING] = "no_mapping", [UNWIND_NO_ROW] = "no_row",
+        [UNWIND_BAD_CFA] = "bad_cfa",       [UNWIND_UNREADABLE] = "unreadable",
+        [UNWIND_EXPRESSION] = "expression", [UNWIND_TOO_DEEP] = "too_deep",
+        [UNWIND_NO_STACK] = "no_stack",     [UNWIND_NOT_EXECUTABLE] = "not_executable",
+    };
+    int r = 0;
+    for (size_t i = 0; i < UNWIND_ENDS && r == 0; i++) {
+        char name[64];
+        if (!names[i] || ends[i] == 0)
+            continue;
+        snprintf(name, sizeof(name), "%s.end.%s", axis, names[i]);
+        r = sink_counter(sink, name, UNIT_COUNT, ends[i]);
+    }
+    return r;
 }

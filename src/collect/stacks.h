@@ -119,6 +119,10 @@ uint64_t stacks_generation(const struct stacks *stacks, int pid);
  * that is known to be code. */
 uint64_t stacks_code_at(const struct stacks *stacks, int pid, uint64_t address);
 
+/* Counters "<axis>.end.<why>" of walks that did not reach the root, one for each enum unwind_end.
+ */
+MUST_USE int stacks_ends_put(struct sink *sink, const char *axis, const uint64_t *ends);
+
 /* Names all frames seen, embeds source and code of the hottest, hands notes on images that
  * could not be read to the sink (document "images"). */
 MUST_USE int stacks_finish(struct stacks *stacks, struct why *why);
