@@ -239,15 +239,21 @@ def check_complete(answer, share=0.99, roots=frozenset(ROOTS), within=4):
     between("complete stacks", whole / all_of_them, share, 1)
 
 
-def check_lives(answer, truth, within=0.02):
-    """What a thread did makes up its life, and its life is as long as it saw it."""
+def check_lives(answer, truth, within=0.02, each=None):
+    """What a thread did makes up its life, and its life is as long as it saw it.
+
+    `within` holds for all of them together, `each` (or the same) for every one."""
+    # When a thread has said its end and is on its way out, it may be kept waiting for a CPU once more.
+    latency = answer.json["sched_latency"]
+    latest = latency["max_ms"] if isinstance(latency, dict) else 0
+    threads = [answer.threads[tid] for tid in truth.lives if tid in answer.threads]
+    between("ms of all their lives that nobody knows of", sum(thread["unaccounted_ms"] for thread in threads), 0,
+            sum(thread["life_ms"] for thread in threads) * within + (latest + 1) * len(threads))
+    within = each or within
     for tid, life in truth.lives.items():
         thread = answer.threads.get(tid)
         assert thread, f"thread {tid} is missing"
         parts = sum(thread["classes_ms"][name] or 0 for name in CLASSES)
-        # When it has said its end and is on its way out, it may be kept waiting for a CPU once more.
-        latency = answer.json["sched_latency"]
-        latest = latency["max_ms"] if isinstance(latency, dict) else 0
         between(f"thread {tid}, ms of its life that nobody knows of", thread["unaccounted_ms"], 0,
                 thread["life_ms"] * within + latest + 1)
         # It was begun before it could look at a clock, and ended after: by others' time, too.
