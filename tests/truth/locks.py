@@ -139,7 +139,8 @@ def case_none():
     """A program without contention: no lock, and words that say so."""
     path, _, _ = lab.record(lab.waits_calls, "sleep", 100, tier=tier, locks=True)
     answer = lab.locks(path)
-    assert answer["locks"] == [], answer["locks"]
+    # The kernel's own it may have met, for a moment, on a busy machine.
+    assert all(lock["kind"].startswith("kernel") and lock["total_ms"] < 1 for lock in answer["locks"]), answer["locks"]
     assert lab.run(lab.whyslow, "locks", path).stdout.strip()
 
 
