@@ -520,8 +520,10 @@ static void between_processes(void)
     }
     sleep_ms(10);
     int r = pthread_mutex_lock(mutex);
+    /* Either before the child, which must have it then, or after it has died. */
+    if (r == 0)
+        pthread_mutex_unlock(mutex);
     waitpid(pid, NULL, 0);
-    /* Either before the child, or after it has died. */
     say("lock of another process that died", r == EOWNERDEAD || r == 0 ? 0 : r);
 }
 
