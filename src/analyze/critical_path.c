@@ -75,16 +75,6 @@ static void step_runq(struct walk *walk, uint32_t thread, uint64_t to_ns)
     step(walk, PATH_RUNQ, thread, 0, to_ns);
 }
 
-/* A thread of the recording; 0 if none. */
-static uint32_t waker_of(const struct walk *walk, uint32_t row)
-{
-    const struct wait_info *info = &walk->waits->rows[row].info;
-    uint32_t waker = info->waker_thread;
-    if (waker >= walk->waits->profile.thread_count || waker == info->thread)
-        return 0;
-    return waker;
-}
-
 /* Adds to what is saved up, and hands out what makes a step: at most what is left. */
 static uint64_t carry_take(double *carry_ns, double add_ns, uint64_t left_ns)
 {
@@ -99,7 +89,7 @@ static uint64_t carry_take(double *carry_ns, double add_ns, uint64_t left_ns)
 /* Waits too short to be told one by one: one hop, to the waker as running. */
 static void step_short(struct walk *walk, uint32_t row, uint64_t ns)
 {
-    uint32_t waker = waker_of(walk, row);
+    uint32_t waker = path_waker_of(walk->waits, row);
     uint64_t to_ns = walk->now_ns - ns;
     stood(walk, row, to_ns);
     if (waker)
@@ -160,7 +150,7 @@ static uint64_t alive_until(const struct walk *walk, uint32_t thread)
 /* Explains the wait by its waker, or by itself. */
 static void wait_enter(struct walk *walk, struct path_event *event, uint64_t to_ns, bool follow)
 {
-    uint32_t waker = waker_of(walk, event->row);
+    uint32_t waker = event->waker;
     if (!event->entered)
         stood(walk, event->row, to_ns);
     if (!follow || !waker || !may_enter(walk, event)) {

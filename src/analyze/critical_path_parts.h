@@ -11,7 +11,8 @@ struct path_event {
     uint64_t start_ns, wake_ns, run_ns;
     uint64_t covered_ns; /* by this thread's events before it */
     uint32_t row;
-    bool entered; /* the walk is inside of it: it is not entered again */
+    uint32_t waker; /* a thread of the recording; 0 if none */
+    bool entered;   /* the walk is inside of it: it is not entered again */
 };
 
 /* Waits of a row that were only added up. */
@@ -49,6 +50,8 @@ struct path_threads {
 /* 0 or -ENOMEM. */
 MUST_USE int path_threads_build(struct arena *arena, const struct waits *waits,
                                 struct path_threads *ret);
+/* Who ended the waits of a row: a thread of the recording, 0 if none. */
+uint32_t path_waker_of(const struct waits *waits, uint32_t row);
 /* The last event of a thread that began before `time_ns`; NULL if none. */
 struct path_event *path_threads_before(const struct path_threads *threads, uint32_t thread,
                                        uint64_t time_ns);

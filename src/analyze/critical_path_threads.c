@@ -14,6 +14,8 @@
 static const double accounted_enough = 0.99;
 /* What an announcement may be late by, when one name takes over from another. */
 static const uint64_t name_gap_ns_max = 1000000;
+/* Who is back at the same place this soon has only looked, and waits on. */
+static const uint64_t look_ns_max = 1000000;
 
 static uint32_t row_thread(const struct waits *waits, uint32_t row)
 {
@@ -56,6 +58,36 @@ static void events_order(struct path_thread *thread, struct path_event *events)
     thread->event_count = kept;
 }
 
+uint32_t path_waker_of(const struct waits *waits, uint32_t row)
+{
+    const struct wait_info *info = &waits->rows[row].info;
+    uint32_t waker = info->waker_thread;
+    return waker < waits->profile.thread_count && waker != info->thread ? waker : 0;
+}
+
+/* Is the second the same wait as the first, which only its time limit had ended? The object may
+ * be another: glibc's condition variables have two, by turns. */
+static bool goes_on(const struct waits *waits, const struct path_event *first,
+                    const struct path_event *second)
+{
+    const struct wait_info *a = &waits->rows[first->row].info, *b = &waits->rows[second->row].info;
+    return (a->flags & WAIT_LIMITED) && (a->flags & WAIT_BY_INTERRUPT) && a->stack != 0 &&
+           a->stack == b->stack && a->syscall == b->syscall &&
+           second->start_ns - first->run_ns <= look_ns_max;
+}
+
+/* Waits with a time limit, again and again, are one wait for whoever ends the last of them. */
+static void wakers_find(const struct waits *waits, const struct path_thread *thread,
+                        struct path_event *events)
+{
+    for (size_t i = thread->event_count; i-- > 0;) {
+        events[i].waker = path_waker_of(waits, events[i].row);
+        if (events[i].waker == 0 && i + 1 < thread->event_count &&
+            goes_on(waits, &events[i], &events[i + 1]))
+            events[i].waker = events[i + 1].waker;
+    }
+}
+
 static int events_build(struct arena *arena, const struct waits *waits, struct path_threads *ret)
 {
     ret->events = arena_alloc(arena, MAX(waits->event_count, (size_t)1) * sizeof(*ret->events));
@@ -79,8 +111,11 @@ static int events_build(struct arena *arena, const struct waits *waits, struct p
             .row = event->wait,
         };
     }
-    for (size_t i = 0; i < ret->count; i++)
-        events_order(&ret->threads[i], ret->events + ret->threads[i].event_first);
+    for (size_t i = 0; i < ret->count; i++) {
+        struct path_event *events = ret->events + ret->threads[i].event_first;
+        events_order(&ret->threads[i], events);
+        wakers_find(waits, &ret->threads[i], events);
+    }
     return 0;
 }
 

@@ -105,6 +105,37 @@ static void a_wait_for_one_that_waits_for_the_disk_is_charged_to_the_disk(void *
     answer_end(&answer, made);
 }
 
+static uint32_t at_stack(struct made_waits *made, uint32_t row, uint32_t stack, uint32_t flags)
+{
+    made->rows[row].info.stack = stack;
+    made->rows[row].info.flags = flags;
+    return row;
+}
+
+static void waits_with_a_time_limit_again_and_again_are_one_for_who_ends_the_last(void **state)
+{
+    (void)state;
+    const uint32_t expired = WAIT_LIMITED | WAIT_BY_INTERRUPT;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t process = made_waits_process(made, 0);
+    uint32_t a = made_waits_thread(made, process, 0, 100);
+    uint32_t b = made_waits_thread(made, process, 0, 100);
+    /* One that nobody ends: 2 ms later the thread waits elsewhere. One that it comes back to too
+     * late to have only looked. Two that end in b's. */
+    uint32_t timer = at_stack(made, made_waits_long(made, a, 0, 2, 10), 3, expired);
+    uint32_t again = at_stack(made, made_waits_long(made, a, 0, 12, 20), 7, expired);
+    made_waits_event(made, again, 25, 50, 50);
+    made_waits_event(made, again, 50.1, 75, 75);
+    uint32_t last = at_stack(made, made_waits_long(made, a, b, 75.1, 90), 7, WAIT_LIMITED);
+    struct answer answer = answer_of(made);
+    assert_ms(running_ms(&answer, b), 25 + 24.9 + 14.9);
+    assert_ms(share_ms(&answer, PATH_WAIT, a, timer), 8);
+    assert_ms(share_ms(&answer, PATH_WAIT, a, again), 8);
+    assert_ms(share_ms(&answer, PATH_WAIT, a, last), 0);
+    assert_ms(row_ms(&answer, again), 8 + 25 + 24.9); /* the path stood there all the same */
+    answer_end(&answer, made);
+}
+
 static void time_from_being_woken_to_running_is_the_run_queue(void **state)
 {
     (void)state;
@@ -588,6 +619,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_that_only_runs_is_its_own_path),
         cmocka_unit_test(a_wait_for_one_that_waits_for_the_disk_is_charged_to_the_disk),
+        cmocka_unit_test(waits_with_a_time_limit_again_and_again_are_one_for_who_ends_the_last),
         cmocka_unit_test(time_from_being_woken_to_running_is_the_run_queue),
         cmocka_unit_test(of_workers_that_are_joined_each_has_the_time_it_was_waited_for),
         cmocka_unit_test(the_slow_stage_of_a_pipeline_has_most_of_the_path),
