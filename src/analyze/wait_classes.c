@@ -400,6 +400,7 @@ static struct view view_of(struct judge *judge, const struct wait_info *info)
 /* What the sleeps of a thread come to. */
 struct sleeper {
     uint64_t total_ns, path_ns;
+    uint64_t longest_ns;
     uint64_t most; /* sleeps at one stack */
 };
 
@@ -416,6 +417,7 @@ static int sleepers_gather(struct judge *judge, const struct wait_classes *class
         struct sleeper *sleeper = &sleepers[row->info.thread];
         uint64_t key = key_of(row->info.thread, row->info.stack);
         sleeper->total_ns += row->tally.total_ns;
+        sleeper->longest_ns = MAX(sleeper->longest_ns, row->tally.max_ns);
         sleeper->path_ns += judge->path && !judge->path->na ? judge->path->waits[i] : 0;
         r = add(&count_at, key, row->tally.count);
         uint64_t count = found(&count_at, key);
@@ -432,7 +434,10 @@ static bool is_timer_thread(const struct judge *judge, uint32_t thread,
     uint64_t life_ns = life->end_ns > life->start_ns ? life->end_ns - life->start_ns : 0;
     bool on_path = judge->path && !judge->path->na && judge->path->ns > 0 &&
                    sleeper->path_ns * PATH_SHARE >= judge->path->ns;
-    return !is_main(judge->waits, thread) && !on_path && sleeper->most >= TIMER_COUNT &&
+    /* One sleep that outweighs all others is no habit: what else is counted at its stack may be
+     * moments that nobody looked at (user tier). */
+    bool habit = sleeper->most >= TIMER_COUNT && sleeper->longest_ns < sleeper->total_ns / 2;
+    return !is_main(judge->waits, thread) && !on_path && habit &&
            sleeper->total_ns / TIMER_LIFE_TENTHS >= life_ns / 10;
 }
 

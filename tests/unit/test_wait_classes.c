@@ -342,15 +342,17 @@ static void a_thread_that_only_sleeps_is_idle_unless_it_matters(void **state)
     (void)state;
     static const struct {
         enum who who;
-        uint64_t count, ms;
+        uint64_t count, ms, longest_ms;
         bool on_path;
         enum wait_class class;
     } sleeps[] = {
-        {WORKER, 9, 900, false, WAIT_CLASS_IDLE},  /* nine times, 90% of its life */
-        {WORKER, 9, 890, false, WAIT_CLASS_TIMER}, /* it does something else, too */
-        {WORKER, 2, 900, false, WAIT_CLASS_TIMER}, /* no habit */
-        {WORKER, 9, 900, true, WAIT_CLASS_TIMER},  /* somebody waits for it */
-        {MAIN, 9, 900, false, WAIT_CLASS_TIMER},
+        {WORKER, 9, 900, 100, false, WAIT_CLASS_IDLE},  /* nine times, 90% of its life */
+        {WORKER, 9, 890, 100, false, WAIT_CLASS_TIMER}, /* it does something else, too */
+        {WORKER, 2, 900, 100, false, WAIT_CLASS_TIMER}, /* no habit */
+        {WORKER, 9, 900, 449, false, WAIT_CLASS_IDLE},
+        {WORKER, 9, 900, 450, false, WAIT_CLASS_TIMER}, /* one sleep, and moments beside it */
+        {WORKER, 9, 900, 100, true, WAIT_CLASS_TIMER},  /* somebody waits for it */
+        {MAIN, 9, 900, 100, false, WAIT_CLASS_TIMER},
     };
     for (size_t i = 0; i < ARRAY_SIZE(sleeps); i++) {
         struct world world;
@@ -359,6 +361,7 @@ static void a_thread_that_only_sleeps_is_idle_unless_it_matters(void **state)
             C(TIMER), "clock_nanosleep", TIMED, "tick nanosleep", 0, 0, "", sleeps[i].who, 0,
             "",       sleeps[i].on_path, 0};
         uint32_t row = case_put(&world, &sleep, sleeps[i].count, sleeps[i].ms * MS);
+        world.made->rows[row].tally.max_ns = sleeps[i].longest_ms * MS;
         world_judge(&world);
         assert_int_equal(world.classes.rows[row], sleeps[i].class);
         world_end(&world);
