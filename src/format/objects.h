@@ -23,6 +23,7 @@ enum object_id_kind {
     OBJECT_ID_KERNEL_LOCK = 11,
     OBJECT_ID_PROCESS = 12,
     OBJECT_ID_OTHER = 13,
+    OBJECT_ID_PATH = 14,
 };
 enum object_id_flag {
     OBJECT_ID_CLIENT = 1 << 0,

@@ -13,6 +13,8 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "model/call.h"
+#include "model/request.h"
 #include "model/wait.h"
 
 #include <stdint.h>
@@ -138,6 +140,15 @@ struct sink_ops {
     int (*wait)(struct sink *sink, const struct wait_info *info, uint32_t *ret_id);
     int (*wait_add)(struct sink *sink, uint32_t wait, const struct wait_tally *tally);
     int (*wait_event)(struct sink *sink, const struct wait_event *event);
+    int (*call)(struct sink *sink, const struct call_info *info, uint32_t *ret_id);
+    int (*call_add)(struct sink *sink, uint32_t call, const struct call_tally *tally);
+    int (*device)(struct sink *sink, const struct device_info *info, uint32_t *ret_id);
+    int (*device_add)(struct sink *sink, uint32_t device, const struct device_tally *tally);
+    int (*connection)(struct sink *sink, const struct connection_info *info, uint32_t *ret_id);
+    int (*connection_end)(struct sink *sink, uint32_t connection, const struct connection_end *end);
+    int (*request)(struct sink *sink, const struct request_info *info, uint32_t *ret_id);
+    int (*request_add)(struct sink *sink, uint32_t request, const struct request_tally *tally);
+    int (*request_event)(struct sink *sink, const struct request_event *event);
 };
 
 /* Embedded as the first member of what implements it. */
@@ -268,4 +279,53 @@ MUST_USE static inline int sink_wait_add(struct sink *sink, uint32_t wait,
 MUST_USE static inline int sink_wait_event(struct sink *sink, const struct wait_event *event)
 {
     return sink->ops->wait_event(sink, event);
+}
+/* A row of calls (model/call.h), a device with an operation, a row of requests: the same fields
+ * give the same id. Each has a tally, which only grows. */
+MUST_USE static inline int sink_call(struct sink *sink, const struct call_info *info,
+                                     uint32_t *ret_id)
+{
+    return sink->ops->call(sink, info, ret_id);
+}
+MUST_USE static inline int sink_call_add(struct sink *sink, uint32_t call,
+                                         const struct call_tally *tally)
+{
+    return sink->ops->call_add(sink, call, tally);
+}
+MUST_USE static inline int sink_device(struct sink *sink, const struct device_info *info,
+                                       uint32_t *ret_id)
+{
+    return sink->ops->device(sink, info, ret_id);
+}
+MUST_USE static inline int sink_device_add(struct sink *sink, uint32_t device,
+                                           const struct device_tally *tally)
+{
+    return sink->ops->device_add(sink, device, tally);
+}
+/* A connection on which requests were seen: a new id every time. */
+MUST_USE static inline int sink_connection(struct sink *sink, const struct connection_info *info,
+                                           uint32_t *ret_id)
+{
+    return sink->ops->connection(sink, info, ret_id);
+}
+/* What is known of it when it is closed, or when the recording ends; at most once. */
+MUST_USE static inline int sink_connection_end(struct sink *sink, uint32_t connection,
+                                               const struct connection_end *end)
+{
+    return sink->ops->connection_end(sink, connection, end);
+}
+MUST_USE static inline int sink_request(struct sink *sink, const struct request_info *info,
+                                        uint32_t *ret_id)
+{
+    return sink->ops->request(sink, info, ret_id);
+}
+MUST_USE static inline int sink_request_add(struct sink *sink, uint32_t request,
+                                            const struct request_tally *tally)
+{
+    return sink->ops->request_add(sink, request, tally);
+}
+/* One request with its times; its row's tally has it already. */
+MUST_USE static inline int sink_request_event(struct sink *sink, const struct request_event *event)
+{
+    return sink->ops->request_event(sink, event);
 }

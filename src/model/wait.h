@@ -29,6 +29,8 @@ enum object_kind {
     OBJECT_KERNEL_LOCK = 11,
     OBJECT_PROCESS = 12, /* a child that is waited for; key: its pid, 0: any */
     OBJECT_OTHER = 13,
+    /* A path that was asked for: failed lookups, stat, unlink. Key: a hash of it. */
+    OBJECT_PATH = 14,
 };
 
 enum object_flag {

@@ -1,0 +1,79 @@
+/* From what is said on sockets to requests in a sink: connections, the protocols spoken on them
+ * (protocol/), rows and single requests.
+ *
+ *     io_requests_piece()   bytes that a call moved; in the order of time for one connection
+ *     io_requests_closed()  a connection is over
+ *     io_requests_told()    a request that is whole already: a statement of SQLite
+ *     io_requests_finish()  what is unanswered, rows, counters io.requests.*
+ *
+ * Both tiers feed it. Memory is bounded: connections beyond a number, rows beyond a number and
+ * single requests beyond the first IO_EVENTS_FIRST that take less than IO_EVENT_LONG_NS are added
+ * up or counted, never silently left out. One thread. */
+#pragma once
+
+#include "model/sink.h"
+#include "protocol/protocol.h"
+
+struct io_requests;
+
+enum { IO_EVENTS_FIRST = 20000, IO_EVENTS_MAX = 200000, IO_CONNECTIONS_MAX = 65536 };
+#define IO_EVENT_LONG_NS 1000000u
+
+struct io_requests_opts {
+    bool payloads;
+};
+
+MUST_USE int io_requests_open(const struct io_requests_opts *opts, struct sink *sink,
+                              struct io_requests **ret);
+void io_requests_close(struct io_requests *requests); /* NULL is fine */
+
+/* What the pieces of one connection have in common. */
+struct io_socket {
+    uint64_t key;     /* of the socket and the process: never given to another one meanwhile */
+    uint32_t process; /* ids of the sink */
+    uint32_t object;
+    uint32_t object_flags; /* enum object_flag: CLIENT, SERVER, LOCAL */
+    struct str peer;       /* "127.0.0.1:5432"; for a server without the other side's port */
+    uint16_t port;         /* of the listening side, 0: none or not known */
+    bool datagrams;        /* every piece is a message of its own: DNS */
+    bool tls;              /* what is told is in the clear, what is on the wire is not */
+    uint64_t opened_ns;    /* 0: it was there when we came */
+};
+
+struct io_said {
+    enum protocol_direction direction;
+    uint64_t start_ns, end_ns; /* of the call */
+    const uint8_t *head;
+    size_t len;
+    uint64_t bytes;
+    uint32_t thread, stack; /* ids of the sink; stack 0: not known */
+};
+
+/* What the caller should do with further pieces of this connection. */
+enum io_wanted {
+    IO_WANTED = 1, /* go on, or: cannot be told yet */
+    IO_ENOUGH = 0, /* no protocol that we know, or given up: do not bother */
+};
+/* enum io_wanted or -errno of the sink. */
+MUST_USE int io_requests_piece(struct io_requests *requests, const struct io_socket *socket,
+                               const struct io_said *said);
+MUST_USE int io_requests_closed(struct io_requests *requests, uint64_t key, uint64_t time_ns);
+
+/* A library in the process answered. `database` is the object of its file. */
+struct io_statement {
+    enum request_protocol protocol;
+    uint32_t process, thread, stack;
+    uint32_t object;
+    struct str database; /* its path */
+    struct str sql;      /* as it was written */
+    uint64_t parameters; /* hash of what was bound; 0: nothing */
+    uint64_t start_ns, end_ns;
+    uint64_t rows;
+    struct str result; /* "", "ERROR 19" */
+};
+MUST_USE int io_requests_told(struct io_requests *requests, const struct io_statement *statement);
+
+/* Counters: io.requests (seen), io.requests.unanswered, io.requests.events_left_out,
+ * io.connections, io.connections.unknown (no protocol that we know), .broken, .switched, .middle,
+ * .beyond (too many at a time), io.requests.hopped (answered on another thread than asked). */
+MUST_USE int io_requests_finish(struct io_requests *requests, uint64_t time_ns);
