@@ -41,6 +41,7 @@ struct collector_target {
     const char *cgroup;      /* path of its folder */
     const char *cache_dir;   /* NULL: no cache */
     struct collector *cpu;   /* runs beside; follow it with cpu_follow() (cpu.h) */
+    struct preload *preload; /* our library is in the target (target/preload.h); or NULL */
     struct collector *locks; /* tells waits for locks of covered threads (locks_user.h); or NULL */
 };
 

@@ -1,0 +1,27 @@
+/* Calls as the program sees them. */
+#include "collect/io_user.h"
+
+#include <errno.h>
+
+int io_user_start(const struct io_opts *opts, const struct collector_target *target,
+                  struct sink *sink, struct collector **ret, struct why *why)
+{
+    (void)opts, (void)target, (void)sink, (void)ret;
+    return why_set(why, WHY_FAILED, ENOTSUP, NULL, "calls cannot be recorded in this version");
+}
+
+size_t io_user_poll_fds(const struct collector *collector, struct pollfd *fds, size_t max)
+{
+    (void)collector, (void)fds, (void)max;
+    return 0;
+}
+
+void io_user_why_not(struct collector *collector, const char *reason)
+{
+    (void)collector, (void)reason;
+}
+
+const struct collector_ops io_user_ops = {
+    .name = "io",
+    .summary = "bytes, calls and latency, by file and stack",
+};
