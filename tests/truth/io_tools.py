@@ -2,7 +2,6 @@
 servers say themselves beside them."""
 
 import json
-import os
 import pathlib
 import platform
 
@@ -50,13 +49,13 @@ def total(rows, field="calls"):
 
 
 class Lab(wait_tools.Lab):
-    def record_io(self, *command, tier="kernel", options=(), before=(), status=0, io=("--io",)):
+    def record_io(self, *command, tier="kernel", options=(), before=(), status=0, io=("--io",), **more):
         """Returns the path of a recording, what the program said, line by line, and whyslow's words."""
         self.count += 1
         path = str(self.folder / f"{self.count}.whyslow")
         who = self.nobody() if tier == "nobody" else []
         done = self.run(*who, *before, self.whyslow, "record", *io, "--tier", "user" if tier == "nobody" else tier, *options,
-                        "-o", path, "--", *command, status=status)
+                        "-o", path, "--", *command, status=status, **more)
         print(done.stdout[-4000:], end="")
         return path, done.stdout, done.stderr
 
@@ -82,6 +81,3 @@ def accounts(text):
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return [row for row in rows if "call" in row]
 
-
-def as_nobody_can_read(folder):
-    os.chmod(folder, 0o777)
