@@ -3,9 +3,9 @@
  *
  *     heads_look()   a call on a socket has returned
  *
- * Whoever includes this has before it the ring `told` and heads_wake(now_ns), the flags to put
- * something there with. It calls for every call that has returned and whose moment.object is a
- * socket: of close() the socket that is gone now, of accept() the one that listens.
+ * Whoever includes this has before it the ring `told` and wake_flags() as in told.h. It calls for
+ * every call that has returned and whose moment.object is a socket: of close() the socket that is
+ * gone now, of accept() the new one.
  *
  * A connection nobody wants to know about costs one lookup a call. Before user space has answered,
  * and ever after, one connection tells at most IO_HEADS_BUDGET_BYTES in IO_HEADS_WINDOW_NS: a
@@ -191,11 +191,8 @@ static __always_inline void heads_opened(const struct io_moment *moment, __u64 i
 
 static __always_inline void heads_accepted(const struct io_moment *moment)
 {
-    if (moment->result < 0)
-        return;
-    __u64 file = object_file_of((int)(__u32)bpf_get_current_pid_tgid(), (int)moment->result);
-    if (file)
-        heads_opened(moment, BPF_CORE_READ((struct file *)file, f_inode, i_ino), moment->end_ns);
+    if (moment->result >= 0)
+        heads_opened(moment, moment->object.ino, moment->end_ns);
 }
 
 /* `gone`: the process has closed it. One that never spoke may have left it to a child. */
@@ -211,7 +208,7 @@ static __always_inline void heads_ended(const struct io_moment *moment, bool gon
         .conn = conn->id,
         .time_ns = gone ? moment->start_ns : moment->end_ns,
     };
-    if (bpf_ringbuf_output(&told, &closed, sizeof(closed), heads_wake(moment->end_ns)) == 0)
+    if (bpf_ringbuf_output(&told, &closed, sizeof(closed), wake_flags(false, moment->end_ns)) == 0)
         bpf_map_delete_elem(&io_conns, &ino);
 }
 
@@ -271,55 +268,56 @@ __attribute__((noinline)) int heads_meet(const struct io_moment *moment, __u64 n
         heads_count(IO_HEADS_IGNORED);
         return 0;
     }
-    bpf_ringbuf_submit(met, heads_wake(moment->end_ns));
+    bpf_ringbuf_submit(met, wake_flags(false, moment->end_ns));
     return 1;
 }
 
 /* ---- pieces ---- */
 
 /* More of a piece; how much of it is there then. */
-static __always_inline __u32 heads_append(struct heads_room *room, __u32 used, __u64 address,
+static __always_inline __u32 heads_append(struct heads_room *room, __u32 len, __u64 address,
                                           __u64 bytes)
 {
-    if (used >= IO_HEAD_BYTES)
-        return used;
-    __u32 take = IO_HEAD_BYTES - used;
+    if (len >= IO_HEAD_BYTES)
+        return len;
+    __u32 take = IO_HEAD_BYTES - len;
     if (bytes < take)
         take = (__u32)bytes;
+    /* For the verifier, which does not see what the compiler does; so is the mask. */
+    asm volatile("" : "+r"(take));
     if (take == 0 || take > IO_HEAD_BYTES)
-        return used;
-    /* The mask is for the verifier, which forgets what was asked before. */
-    if (bpf_probe_read_user(room->piece.head + (used & (IO_HEAD_BYTES - 1)), take,
+        return len;
+    if (bpf_probe_read_user(room->piece.head + (len & (IO_HEAD_BYTES - 1)), take,
                             (const void *)address) != 0)
-        return used;
-    return used + take;
+        return len;
+    return len + take;
 }
 
 /* From many buffers the first bytes that were moved, in one. */
 __attribute__((noinline)) __u32 heads_gather(__u64 buffers, __u64 count, __u64 bytes)
 {
-    __u32 zero = 0, used = 0;
+    __u32 zero = 0, len = 0;
     struct heads_room *room = bpf_map_lookup_elem(&io_heads_room, &zero);
     if (!room)
         return 0;
     for (__u32 i = 0; i < IO_HEADS_BUFFERS_MAX; i++) {
         struct heads_buffer buffer = {0};
-        if (i >= count || used >= IO_HEAD_BYTES || used >= bytes)
+        if (i >= count || len >= IO_HEAD_BYTES || len >= bytes)
             break;
         bpf_probe_read_user(&buffer, sizeof(buffer), (const void *)(buffers + i * sizeof(buffer)));
-        __u64 rest = bytes - used;
-        __u32 before = used;
+        __u64 rest = bytes - len;
+        __u32 before = len;
         __u64 here = buffer.bytes < rest ? buffer.bytes : rest;
-        used = heads_append(room, used, buffer.address, here);
-        if (used - before < here)
+        len = heads_append(room, len, buffer.address, here);
+        if (len - before < here)
             break; /* full, or not readable: what follows would not join on */
     }
-    return used;
+    return len;
 }
 
-/* The piece whose head is in the room, `used` bytes of it. */
+/* The piece whose head is in the room, `len` bytes of it. */
 static __always_inline void heads_tell(const struct io_moment *moment, struct io_heads_conn *conn,
-                                       struct heads_room *room, __u32 used, __u64 bytes,
+                                       struct heads_room *room, __u32 len, __u64 bytes,
                                        bool receives)
 {
     struct io_heads_piece *piece = &room->piece;
@@ -337,7 +335,7 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
     piece->ssl = tls ? tls->ssl : 0;
     piece->bytes = bytes;
     piece->lost = conn->lost;
-    piece->len = (__u16)used;
+    piece->len = (__u16)len;
     piece->marks = receives ? IO_HEADS_IN : 0;
     if (tls)
         tls->stack = moment->stack;
@@ -345,13 +343,13 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
         conn->window_ns = moment->end_ns;
         conn->bytes = 0;
     }
-    __u64 size = (sizeof(*piece) - IO_HEAD_BYTES) + (used & (2 * IO_HEAD_BYTES - 1));
+    __u64 size = (sizeof(*piece) - IO_HEAD_BYTES) + (len & (2 * IO_HEAD_BYTES - 1));
     if (conn->bytes > IO_HEADS_BUDGET_BYTES) {
         heads_count(IO_HEADS_BEYOND);
         conn->lost++;
         return;
     }
-    if (bpf_ringbuf_output(&told, piece, size, heads_wake(moment->end_ns)) != 0) {
+    if (bpf_ringbuf_output(&told, piece, size, wake_flags(false, moment->end_ns)) != 0) {
         heads_count(IO_HEADS_LOST);
         conn->lost++;
         return;
@@ -366,20 +364,20 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
 static __always_inline void heads_said(const struct io_moment *moment, struct io_heads_conn *conn,
                                        __u32 kind, const struct heads_message *message)
 {
-    __u32 zero = 0, used = 0;
+    __u32 zero = 0, len = 0;
     bool receives = kind & HEADS_RECEIVES;
     struct heads_room *room = bpf_map_lookup_elem(&io_heads_room, &zero);
     if (!room)
         return;
     switch (kind & HEADS_KINDS) {
     case HEADS_BUFFER:
-        used = heads_append(room, 0, moment->args[1], (__u64)moment->result);
+        len = heads_append(room, 0, moment->args[1], (__u64)moment->result);
         break;
     case HEADS_VECTOR:
-        used = heads_gather(moment->args[1], moment->args[2], (__u64)moment->result);
+        len = heads_gather(moment->args[1], moment->args[2], (__u64)moment->result);
         break;
     case HEADS_MESSAGE:
-        used = heads_gather(message->buffers, message->buffer_count, (__u64)moment->result);
+        len = heads_gather(message->buffers, message->buffer_count, (__u64)moment->result);
         break;
     case HEADS_MESSAGES:
         for (__u32 i = 0; i < IO_HEADS_MESSAGES_MAX; i++) {
@@ -388,8 +386,8 @@ static __always_inline void heads_said(const struct io_moment *moment, struct io
                 return;
             bpf_probe_read_user(&one, sizeof(one),
                                 (const void *)(moment->args[1] + i * sizeof(one)));
-            used = heads_gather(one.message.buffers, one.message.buffer_count, one.bytes);
-            heads_tell(moment, conn, room, used, one.bytes, receives);
+            len = heads_gather(one.message.buffers, one.message.buffer_count, one.bytes);
+            heads_tell(moment, conn, room, len, one.bytes, receives);
         }
         if (moment->result > IO_HEADS_MESSAGES_MAX)
             heads_count(IO_HEADS_CUT);
@@ -397,7 +395,7 @@ static __always_inline void heads_said(const struct io_moment *moment, struct io
     default:
         break;
     }
-    heads_tell(moment, conn, room, used, (__u64)moment->result, receives);
+    heads_tell(moment, conn, room, len, (__u64)moment->result, receives);
 }
 
 /* Where a datagram goes to or comes from, if the call says so; and its message. */
