@@ -7,6 +7,7 @@
 const struct protocol_ops *const protocols[] = {
     &protocol_http2,
     &protocol_http1,
+    &protocol_dns,
     NULL,
 };
 
