@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 const struct protocol_ops *const protocols[] = {
+    &protocol_http2,
     &protocol_http1,
+    &protocol_dns,
     NULL,
 };
 
