@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 const struct protocol_ops *const protocols[] = {
+    &protocol_postgres,
+    &protocol_mysql,
+    &protocol_redis,
     NULL,
 };
 
