@@ -106,6 +106,12 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
+/* A program that begins calls much, from many places, before any of them is known. */
+static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
+{
+    return round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST : OFFCPU_COPIES_A_ROUND;
+}
+
 #include "told.h"
 #include "whose.h"
 
@@ -120,7 +126,9 @@ static __always_inline __u64 ref_next(void)
 static __noinline struct io_thread *thread_new(struct task_struct *task)
 {
     __u32 pid = task->pid;
+    struct offcpu_control *now = control_get();
     struct io_thread thread = {
+        .first_round = now ? now->round : 0,
         .since_ns = bpf_ktime_get_ns(),
         .tid = tid_here(task),
         .tgid = tid_here(task->group_leader),

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    RING_BYTES = 8 << 20,
+    RING_BYTES = 16 << 20,
     CELLS_TOGETHER = 16384, /* of all CPUs in one table, as long as each has enough */
 };
 

@@ -22,6 +22,8 @@ enum {
     IO_VECTORS_MAX = 16, /* of a call with many buffers are looked at */
     IO_MESSAGES_MAX = 64,
     IO_PATH_BYTES = 512,
+    IO_ROUNDS_FIRST = 4, /* in which more stacks of a thread are copied */
+    IO_COPIES_FIRST = 2048,
     IO_COST_EVERY = 64,   /* so many runs of the program: one is timed */
     IO_UNKNOWN_CALL = -2, /* of 32 bits on a machine of 64: other numbers, other names */
 };
@@ -136,9 +138,10 @@ struct io_thread {
     uint32_t exec;
     uint32_t copies;
     uint32_t unused;
+    uint64_t first_round; /* since when it is known */
     struct io_file files[IO_FILES];
 };
-_Static_assert(sizeof(struct io_thread) == 72 + 56 * IO_FILES, "shared with BPF");
+_Static_assert(sizeof(struct io_thread) == 80 + 56 * IO_FILES, "shared with BPF");
 
 /* In the ring "told", beside OFFCPU_COPY, OFFCPU_EXIT and OBJECT_RECORD_TYPE. */
 enum io_record {
