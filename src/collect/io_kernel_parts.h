@@ -3,6 +3,7 @@
  * io_kernel.c         the collector's life
  * io_kernel_calls.c   what is known about system calls, as data
  * io_kernel_rows.c    what the ring and the cells say, to rows of the sink
+ * io_kernel_said.c    what is said on sockets, to requests
  * io_kernel_finish.c  what still went on, counters, how it was measured */
 #pragma once
 
@@ -31,8 +32,9 @@ struct collector {
     struct told_threads threads;
     struct told_stacks told;
     struct objects *objects;
-    struct devices *devices; /* NULL: */
-    char devices_na[512];    /* why not */
+    struct devices *devices;     /* NULL: */
+    char devices_na[512];        /* why not */
+    struct io_kernel_said *said; /* NULL: requests are not asked for */
     struct io_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
@@ -67,6 +69,12 @@ MUST_USE int io_table_take(struct collector *c, unsigned which);
 /* Calls that have not returned, and those for which there was no room. */
 MUST_USE int io_open_take(struct collector *c, uint64_t now_ns);
 MUST_USE int io_folded_take(struct collector *c);
+
+/* io_kernel_said.c */
+MUST_USE int io_said_start(struct collector *c, struct why *why);
+MUST_USE int io_said_take(struct collector *c, const struct offcpu_head *head, size_t bytes);
+MUST_USE int io_said_finish(struct collector *c);
+void io_said_close(struct collector *c);
 
 /* io_kernel_finish.c */
 uint64_t io_count(const struct collector *c, unsigned what);
