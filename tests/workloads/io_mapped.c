@@ -1,10 +1,13 @@
 /* Reads a file through a mapping, page by page, and says what the kernel itself counted:
  *
- *     io_mapped cold|warm|private FILE PAGES
+ *     io_mapped cold|warm|private|inside|again FILE PAGES
  *
  * cold: nothing of the file is in the page cache; warm: all of it is. The file is read in order
  * after madvise(MADV_RANDOM), so that each page of a cold file is fetched by a fault of its own.
- * `private`: warm, and every page is written to, in a private mapping. Prints one line of JSON. */
+ * `private`: warm, and every page is written to, in a private mapping. `inside`: cold, and all of
+ * it is handed to write(), so that its faults are inside that call. Prints one line of JSON.
+ * `again`: warm, and mapped anew for as long as there is somebody who reads what it prints, or
+ * ten seconds, while no fd stands for the file any more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,12 +67,35 @@ __attribute__((noinline)) static unsigned long touch_pages(volatile char *at, si
     return sum;
 }
 
+/* write() that reads the mapping; the file it goes to is gone when we are. */
+static int hand_over(const char *at, size_t bytes)
+{
+    FILE *other = tmpfile();
+    if (!other || write(fileno(other), at, bytes) != (ssize_t)bytes)
+        return -1;
+    return fclose(other);
+}
+
+static int touch_again(char *at, size_t pages)
+{
+    struct timespec pause = {.tv_nsec = 50000000};
+    for (int i = 0; i < 200; i++) {
+        touch_pages(at, pages, 0);
+        if (madvise(at, pages * PAGE, MADV_DONTNEED) < 0 || printf(".\n") < 0 ||
+            fflush(stdout) != 0)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4)
-        return fail("io_mapped cold|warm|private FILE PAGES");
+        return fail("io_mapped cold|warm|private|inside|again FILE PAGES");
     size_t pages = strtoul(argv[3], NULL, 10);
-    int cold = strcmp(argv[1], "cold") == 0, writes = strcmp(argv[1], "private") == 0;
+    int inside = strcmp(argv[1], "inside") == 0, again = strcmp(argv[1], "again") == 0;
+    int cold = strcmp(argv[1], "cold") == 0 || inside, writes = strcmp(argv[1], "private") == 0;
     int fd = open(argv[2], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || file_fill(fd, pages) < 0)
         return fail(argv[2]);
@@ -79,11 +105,18 @@ int main(int argc, char **argv)
                     writes ? MAP_PRIVATE : MAP_SHARED, fd, 0);
     if (at == MAP_FAILED || madvise(at, pages * PAGE, MADV_RANDOM) < 0)
         return fail("mmap");
+    close(fd);
+    if (again)
+        return touch_again(at, pages);
     size_t before = resident(at, pages);
     struct rusage first, last;
     getrusage(RUSAGE_SELF, &first);
     double start_s = now_s();
-    unsigned long sum = touch_pages(at, pages, writes);
+    unsigned long sum = 0;
+    if (!inside)
+        sum = touch_pages(at, pages, writes);
+    else if (hand_over(at, pages * PAGE) < 0)
+        return fail("write");
     double took_s = now_s() - start_s;
     getrusage(RUSAGE_SELF, &last);
     printf("{\"pages\": %zu, \"resident_before\": %zu, \"major\": %ld, \"minor\": %ld, "
