@@ -280,9 +280,12 @@ static int sum_up(struct loader *loader)
         return why_set(loader->why, WHY_USAGE, ENODATA, "leave out a time range, filter or focus",
                        "no sample of series '%s' is left by time range, filter and focus",
                        profile->series);
-    return why_set(
-        loader->why, WHY_FAILED, ENODATA, "record for longer, or a program that uses more CPU time",
-        "'%s' has no sample in series '%s'", recording_path(loader->recording), profile->series);
+    return why_set(loader->why, WHY_FAILED, ENODATA,
+                   strcmp(profile->series, "io") == 0
+                       ? "record for longer, or a program that does more"
+                       : "record for longer, or a program that uses more CPU time",
+                   "'%s' has no sample in series '%s'", recording_path(loader->recording),
+                   profile->series);
 }
 
 static int load(struct loader *loader)
