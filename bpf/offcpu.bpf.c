@@ -127,6 +127,12 @@ static __always_inline __u64 ref_next(void)
     return spare ? ++spare->refs : 0;
 }
 
+static __always_inline __u32 copies_max(const struct offcpu_thread *thread, __u64 round)
+{
+    (void)thread, (void)round;
+    return OFFCPU_COPIES_A_ROUND;
+}
+
 #include "told.h"
 #include "whose.h"
 

@@ -137,7 +137,7 @@ __attribute__((noinline)) __u64 stack_copy(__u32 alike, __u64 now_ns)
         thread->copies = 0;
     }
     bool full = ring_is_full();
-    if (full || thread->copies >= OFFCPU_COPIES_A_ROUND) {
+    if (full || thread->copies >= copies_max(thread, now->round)) {
         count_add(full ? OFFCPU_RING_FULL : OFFCPU_SPARED, 1);
         learn_soon(now_ns);
         return 0;
