@@ -80,7 +80,9 @@ static inline unsigned preload_call_size(uint64_t bytes)
 }
 
 /* What went over a socket: the beginning of it. Behind it, `len` bytes, padded to eight. */
-struct preload_piece { /* PRELOAD_PIECE; record.flags: 1 when the thread sent it */
+enum preload_piece_flag { PRELOAD_PIECE_SENT = 1, PRELOAD_PIECE_CLOSED = 2 };
+
+struct preload_piece { /* PRELOAD_PIECE; record.flags is one of the above, 0: received */
     struct preload_record record;
     uint64_t object;
     uint64_t start_ns, end_ns;
@@ -121,6 +123,8 @@ _Static_assert(sizeof(struct preload_object) == 624, "shared with the target");
 struct preload_io_objects {
     uint64_t head;     /* the last number given out */
     uint64_t nameless; /* objects for which there was no room, each time */
+    uint32_t pieces;   /* by whyslow, before the target begins: tell what is said on sockets */
+    uint32_t unused;
     uint64_t tail __attribute__((aligned(128))); /* by whyslow: the last number it has read */
     struct preload_object at[PRELOAD_OBJECTS] __attribute__((aligned(4096)));
 } __attribute__((aligned(4096)));
