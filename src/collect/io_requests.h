@@ -21,6 +21,9 @@ enum { IO_EVENTS_FIRST = 20000, IO_EVENTS_MAX = 200000, IO_CONNECTIONS_MAX = 655
 
 struct io_requests_opts {
     bool payloads;
+    /* In the place of protocol_guess(), for tests; NULL: that one. */
+    const struct protocol_ops *(*guess)(const struct protocol_piece *first, uint16_t port,
+                                        enum request_role *ret_role);
 };
 
 MUST_USE int io_requests_open(const struct io_requests_opts *opts, struct sink *sink,
@@ -58,6 +61,11 @@ enum io_wanted {
 MUST_USE int io_requests_piece(struct io_requests *requests, const struct io_socket *socket,
                                const struct io_said *said);
 MUST_USE int io_requests_closed(struct io_requests *requests, uint64_t key, uint64_t time_ns);
+/* Pieces of it are missing: what is pending is given up, and the protocol is looked for anew. */
+MUST_USE int io_requests_lost(struct io_requests *requests, uint64_t key);
+/* It turned out to be the outside of a connection whose inside is told as another one (TLS): what
+ * it was taken for so far was no connection that nobody knows. */
+void io_requests_inside(struct io_requests *requests, uint64_t key);
 
 /* A library in the process answered. `database` is the object of its file. */
 struct io_statement {
@@ -75,5 +83,8 @@ MUST_USE int io_requests_told(struct io_requests *requests, const struct io_stat
 
 /* Counters: io.requests (seen), io.requests.unanswered, io.requests.events_left_out,
  * io.connections, io.connections.unknown (no protocol that we know), .broken, .switched, .middle,
- * .beyond (too many at a time), io.requests.hopped (answered on another thread than asked). */
+ * .beyond (too many at a time), .encrypted (TLS that nobody told the inside of), .lost (times that
+ * pieces were missing), io.requests.hopped (answered on another thread than asked), .folded (beyond
+ * the number of rows), .cut_off (pending when their connection stopped making sense or pieces
+ * were lost), .parameters_left_out. */
 MUST_USE int io_requests_finish(struct io_requests *requests, uint64_t time_ns);

@@ -22,6 +22,7 @@ SAME(FUTEX);
 SAME(KERNEL_LOCK);
 SAME(PROCESS);
 SAME(OTHER);
+SAME(PATH);
 SAME(CLIENT);
 SAME(SERVER);
 SAME(LISTENING);
@@ -81,7 +82,7 @@ int object_shared(struct objects *objects, uint16_t kind, uint32_t *ret)
 
 static bool kind_is_known(const struct object_id *id)
 {
-    return id->kind > OBJECT_ID_NONE && id->kind <= OBJECT_ID_OTHER;
+    return id->kind > OBJECT_ID_NONE && id->kind <= OBJECT_ID_PATH;
 }
 
 int object_entry_need(struct objects *objects, const struct object_id *id, uint32_t *ret_index)

@@ -1,0 +1,73 @@
+/* What the files of the kernel tier of io share; nobody else includes this.
+ *
+ * io_kernel.c         the collector's life
+ * io_kernel_calls.c   what is known about system calls, as data
+ * io_kernel_rows.c    what the ring and the cells say, to rows of the sink
+ * io_kernel_finish.c  what still went on, counters, how it was measured */
+#pragma once
+
+#include "collect/bpf_ring.h"
+#include "collect/bpf_scope.h"
+#include "collect/bpf_unit.h"
+#include "collect/devices.h"
+#include "collect/io_kernel.h"
+#include "collect/objects.h"
+#include "collect/told_stacks.h"
+#include "format/io.h"
+
+enum { IO_ROUND_MS = 90 }; /* how long a table of cells is written to, at least */
+
+struct io_fds {
+    int control, threads, deep, cells, used, cpus, folded, known, known_long;
+};
+
+struct collector {
+    struct io_opts opts;
+    struct sink *sink;
+    struct stacks *stacks; /* the cpu collector's */
+    struct bpf_unit *unit;
+    struct bpf_ring ring;
+    struct io_fds fds;
+    struct told_threads threads;
+    struct told_stacks told;
+    struct objects *objects;
+    struct devices *devices; /* NULL: */
+    char devices_na[512];    /* why not */
+    struct io_config config;
+    uint32_t ring_bytes;
+    uint64_t map_bytes; /* of all maps, about */
+    bool cache_na;      /* this kernel does not tell what is added to the page cache */
+
+    /* Mapped: two tables by turns of config.cpus * config.cells each. */
+    struct io_cell *cells;
+    uint64_t *used;
+    volatile struct io_cpu *cpus;
+
+    uint64_t round;
+    uint64_t round_ns; /* when it began */
+    uint64_t until_ns; /* all that the ring had to say up to here is taken */
+    uint64_t start_ns, stop_ns;
+    bool stopped;
+
+    uint32_t series;
+    uint64_t malformed, refused, open_calls, rounds_held;
+    uint64_t own_ns; /* CPU time of ours, spent here */
+};
+
+/* io_kernel_calls.c */
+void io_calls_fill(struct io_call calls[IO_CALLS_MAX]);
+
+/* io_kernel_rows.c */
+/* Takes all records up to a moment. */
+MUST_USE int io_records_take(struct collector *c, uint64_t time_ns);
+/* Whether nobody adds to the table that is not written to any more. */
+bool io_table_is_quiet(const struct collector *c);
+/* Empties a table of cells, which nobody may be adding to. */
+MUST_USE int io_table_take(struct collector *c, unsigned which);
+/* Calls that have not returned, and those for which there was no room. */
+MUST_USE int io_open_take(struct collector *c, uint64_t now_ns);
+MUST_USE int io_folded_take(struct collector *c);
+
+/* io_kernel_finish.c */
+uint64_t io_count(const struct collector *c, unsigned what);
+MUST_USE int io_finish_put(struct collector *c);
