@@ -16,7 +16,14 @@
 #pragma weak gnu_get_libc_version
 extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
-enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 12, ROOM_KEPT_BYTES = 8 << 10, RING_ANEW_BYTES = 32 << 10 };
+enum {
+    PAGE = 4096,
+    RINGERS = 1024,
+    HOMELESS_RETRY = 64,
+    TOLD_MAX = 12,
+    ROOM_KEPT_BYTES = 8 << 10,
+    RING_ANEW_BYTES = 32 << 10
+};
 
 bool core_on, core_io_on;
 struct core_io core_io;

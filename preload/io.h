@@ -2,8 +2,8 @@
  * is written down.
  *
  *     struct io_call call = io_begin(fd);
- *     r = next_io.read(fd, …);                      libc's own, untouched: errno, EINTR, cancellation
- *     IO_END(&call, SYS_read, r);                   after it, in the hook's own frame
+ *     r = next_io.read(fd, …);                      libc's own, untouched: errno, EINTR,
+ * cancellation IO_END(&call, SYS_read, r);                   after it, in the hook's own frame
  *
  * Nothing is held while the call runs: a signal handler, a cancellation or a longjmp may leave
  * it. All that is read of the program's memory has just been read by the kernel. */
@@ -127,8 +127,7 @@ int __fxstatat(int version, int dirfd, const char *path, struct stat *to, int fl
     ROW(int, accept4, (int, struct sockaddr *, socklen_t *, int))                                  \
     ROW(int, shutdown, (int, int))                                                                 \
     ROW(ssize_t, send, (int, const void *, size_t, int))                                           \
-    ROW(ssize_t, sendto,                                                                           \
-        (int, const void *, size_t, int, const struct sockaddr *, socklen_t))                      \
+    ROW(ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))     \
     ROW(ssize_t, sendmsg, (int, const struct msghdr *, int))                                       \
     ROW(int, sendmmsg, (int, struct mmsghdr *, unsigned, int))                                     \
     ROW(ssize_t, recv, (int, void *, size_t, int))                                                 \
@@ -266,8 +265,7 @@ static inline struct io_call io_begin(int fd)
 struct io_call io_begin_last(int fd);
 static inline struct io_call io_begin_path(const char *path)
 {
-    return (struct io_call){
-        .start_ns = core_now_ns(), .fd = -1, .path = path, .how = IO_BY_PATH};
+    return (struct io_call){.start_ns = core_now_ns(), .fd = -1, .path = path, .how = IO_BY_PATH};
 }
 
 /* In the hook itself: the stack begins there. */

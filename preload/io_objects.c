@@ -6,6 +6,8 @@
  * is first used. */
 #include "io.h"
 
+#include <sys/sysmacros.h>
+
 enum { PATHS_KNOWN = 1024, NUMBER_TRIES = 8 };
 
 struct io_fd io_fds[IO_FDS];
@@ -48,7 +50,7 @@ static struct preload_object *object_take(uint64_t *ret_number)
         *ret_number = head + 1;
         object->time_ns = core_now_ns();
         object->pid = core_io.process;
-        object->dev = object->ino = object->hash = 0;
+        object->dev = object->ino = object->hash = object->birth = 0;
         object->mode = object->flags = 0;
         object->origin = object->family = object->type = object->enough = 0;
         object->own_bytes = object->peer_bytes = object->text_bytes = object->cut = 0;
@@ -144,13 +146,44 @@ static uint64_t position_of(int fd, enum preload_origin origin, uint32_t kind)
     return at < 0 ? IO_NOWHERE : (uint64_t)at;
 }
 
+struct file_facts {
+    uint64_t dev, ino, birth;
+    uint32_t mode;
+};
+
+static bool facts_of(int fd, struct file_facts *ret)
+{
+    struct statx found;
+    struct stat plain;
+    /* Old kernels lack it, old sandboxes refuse it. */
+    if (core_raw6(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                  STATX_TYPE | STATX_MODE | STATX_INO | STATX_BTIME, (long)&found, 0) == 0) {
+        *ret = (struct file_facts){
+            .dev = (uint64_t)found.stx_dev_major << 20 | found.stx_dev_minor,
+            .ino = found.stx_ino,
+            .mode = found.stx_mode,
+        };
+        if (found.stx_mask & STATX_BTIME)
+            ret->birth = (uint64_t)found.stx_btime.tv_sec * 1000000000u + found.stx_btime.tv_nsec;
+        return true;
+    }
+    if (core_raw(SYS_fstat, fd, (long)&plain, 0, 0) != 0)
+        return false;
+    *ret = (struct file_facts){
+        .dev = (uint64_t)major(plain.st_dev) << 20 | minor(plain.st_dev),
+        .ino = plain.st_ino,
+        .mode = plain.st_mode,
+    };
+    return true;
+}
+
 uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int open_flags,
                     const struct io_address *peer)
 {
     struct io_fd *known = io_fd_at(fd);
-    struct stat found;
+    struct file_facts found;
     uint64_t number;
-    if (core_raw(SYS_fstat, fd, (long)&found, 0, 0) != 0)
+    if (!facts_of(fd, &found))
         return 0;
     struct preload_object *object = object_take(&number);
     if (!object)
@@ -159,12 +192,13 @@ uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int op
         long flags = core_raw(SYS_fcntl, fd, F_GETFL, 0, 0);
         open_flags = flags < 0 ? 0 : (int)flags;
     }
-    uint32_t kind = kind_of(found.st_mode);
+    uint32_t kind = kind_of(found.mode);
     object->fd = fd;
     object->origin = (uint16_t)origin;
-    object->mode = found.st_mode;
-    object->dev = found.st_dev;
-    object->ino = found.st_ino;
+    object->mode = found.mode;
+    object->dev = found.dev;
+    object->ino = found.ino;
+    object->birth = found.birth;
     object->flags = (uint32_t)open_flags;
     if (path)
         text_put(object, path);

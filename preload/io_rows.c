@@ -193,8 +193,7 @@ static uint32_t place_of(const struct io_call *call, uint64_t moved)
     struct io_fd *known = io_fd_at(call->fd);
     if (!(call->how & (IO_PLACED | IO_ALONG)) || !known || known->kind != IO_FILE)
         return 0;
-    uint64_t at = call->how & IO_PLACED ? call->at
-                                        : __atomic_load_n(&known->at, __ATOMIC_RELAXED);
+    uint64_t at = call->how & IO_PLACED ? call->at : __atomic_load_n(&known->at, __ATOMIC_RELAXED);
     if (at == IO_NOWHERE)
         return 0;
     /* One that was learnt only now stands behind what has been moved already. */

@@ -17,7 +17,7 @@ enum {
     PRELOAD_CALL_WAYS = 8,
     PRELOAD_CALL_SIZES = 32, /* of bytes, as call_size() of model/call.h */
     PRELOAD_OBJECTS = 16384,
-    PRELOAD_TEXT_BYTES = 328,
+    PRELOAD_TEXT_BYTES = 320,
     PRELOAD_PIECE_BYTES = 1024, /* of what is said on a socket, at most */
     PRELOAD_ADDRESS_BYTES = 112,
 };
@@ -103,8 +103,9 @@ enum preload_origin {
 struct preload_object {
     uint64_t number; /* 0 while it is written */
     uint64_t time_ns;
-    uint64_t dev, ino;
-    uint64_t hash; /* of a path */
+    uint64_t dev, ino; /* dev: major << 20 | minor */
+    uint64_t hash;     /* of a path */
+    uint64_t birth;    /* of a file, in ns: numbers of deleted files are given to new ones; 0 */
     uint32_t pid;
     int32_t fd;
     uint32_t mode;  /* st_mode; 0: not known */
