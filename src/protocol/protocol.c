@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 const struct protocol_ops *const protocols[] = {
+    &protocol_http1,
     NULL,
 };
 
