@@ -137,9 +137,11 @@ def case_postgresql_client():
             server.reset()
             path, _ = client(server, server.bin / "pgbench", *server.at, "-n", "-M", mode, "-c", "2", "-t", "200", "postgres")
             # pgbench asks a few things of its own, once; transactions begin and end.
-            # What is only parsed is a request, but no call.
+            # What is only parsed is a request, but no call. BEGIN as a prepared statement is counted once by
+            # the server, however often it is executed.
+            ends = ("BEGIN", "END") if mode != "prepared" else ()
             same(counts(requests(path, "client", "postgresql")), server.account(),
-                 only=lambda text: not text.startswith("PREPARE") and ("PGBENCH_" in text or text in ("BEGIN", "END")))
+                 only=lambda text: not text.startswith("PREPARE") and ("PGBENCH_" in text or text in ends))
         # Many in one message round.
         (lab.folder / "pipe.sql").write_text("\\startpipeline\n" + "SELECT id FROM items WHERE id = 7;\n" * 10 +
                                              "\\endpipeline\n")
