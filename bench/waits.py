@@ -10,22 +10,19 @@ postgresql and postgresql-contrib are optional.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import figures
 from figures import figure
+from rounds import alternate, loss
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "truth"))
-import server_tools  # noqa: E402
+import server_tools  # from tests/truth, where rounds has looked, too
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("build")
@@ -42,16 +39,6 @@ rounds = args.rounds or (1 if args.quick else 7)
 perf = next((p for p in [shutil.which("perf"), *map(str, pathlib.Path("/usr/bin").glob("perf_*"))] if p), None)
 
 
-def wall(*command, before=()):
-    """What the workload says it took: without the start and end of whoever looks on."""
-    done = subprocess.run([*before, *command], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        print(f"  {' '.join(before[:8])}: status {done.returncode}: {done.stderr.strip()[-300:]}")
-        return None
-    return next(row["value"] for row in map(json.loads, filter(lambda line: line.startswith("{"), done.stdout.splitlines()))
-                if row.get("name") == "wall_ms")
-
-
 def recording(*options):
     pathlib.Path("b.whyslow").unlink(missing_ok=True)
     return [whyslow, "record", *options, "-o", "b.whyslow", "--"]
@@ -65,24 +52,6 @@ def perf_sched():
     return ["unshare", "--mount", "sh", "-c", 'mount -t tracefs none /sys/kernel/tracing && exec "$@"', "sh", *inner]
 
 
-def alternate(command, ways, times=1):
-    """Rounds of plain and of each way; returns the median ratio of each way."""
-    plain, ratios = [], {name: [] for name in ways}
-    for _ in range(rounds * times):
-        plain.append(wall(*command))
-        for name, before in ways.items():
-            took = wall(*command, before=before())
-            if took is not None:
-                ratios[name].append(took / plain[-1])
-            elif before is not perf_sched:  # the peer may be missing; we may not
-                figures.miss()
-    figure("plain", statistics.median(plain) / 1e3, "s")
-    for name, values in ratios.items():
-        if values:
-            print(f"  {name}, rounds against plain: " + " ".join(f"{x:.3f}" for x in values))
-    return {name: statistics.median(values) if values else None for name, values in ratios.items()}
-
-
 def bench_pipe():
     count = 5000 if args.quick else 200000
     print(f"{count} round trips between two processes through pipes")
@@ -94,7 +63,7 @@ def bench_pipe():
     ways = {"whyslow record --offcpu": whyslow_way}
     if perf:
         ways["perf sched record"] = perf_sched
-    result = alternate([calls, "ping", str(count)], ways)
+    result = alternate([calls, "ping", str(count)], ways, rounds, peers=("perf sched record",))
     figure("slowdown with --offcpu", result["whyslow record --offcpu"], "x", 1.25)
     if os.path.exists("b.whyslow"):
         sizes["whyslow"] = os.path.getsize("b.whyslow")
@@ -104,7 +73,8 @@ def bench_pipe():
         figure("slowdown with perf sched record", result["perf sched record"], "x")
         figure("perf.data", sizes["perf"] / 1e6, "MB")
         figure("recording of perf's file", sizes["whyslow"] / sizes["perf"], "", None if args.quick else 0.02)
-    user = alternate([calls, "ping", str(count)], {"--tier user": lambda: recording("--offcpu", "--tier", "user")})
+    user = alternate([calls, "ping", str(count)], {"--tier user": lambda: recording("--offcpu", "--tier", "user")},
+                     rounds)
     figure("slowdown with --offcpu, user tier", user["--tier user"], "x")
 
 
@@ -113,39 +83,14 @@ def bench_mutex():
     print(f"8 threads on one mutex, {count} acquisitions")
     result = alternate([threads, "fight", "8", str(count)], {
         "kernel tier": lambda: recording("--locks", "--tier", "kernel"),
-        "user tier": lambda: recording("--locks", "--tier", "user")}, times=1 if args.quick else 3)  # they are short
+        "user tier": lambda: recording("--locks", "--tier", "user")}, rounds if args.quick else 3 * rounds)  # they are short
     for tier, value in result.items():
         figure(f"slowdown with --locks, {tier}", value, "x", 1.3)
 
 
-def loss(rate_of, pid):
-    """Throughput plain and recorded by turns on one running server; the median loss in percent."""
-    losses = []
-    rate_of()  # warm
-    for number in range(rounds):
-        def recorded():
-            pathlib.Path("s.whyslow").unlink(missing_ok=True)
-            recorder = subprocess.Popen([whyslow, "record", "--offcpu", "--locks", "-p", str(pid), "-o", "s.whyslow"],
-                                        stderr=subprocess.DEVNULL)
-            try:
-                end = time.monotonic() + 30
-                while not os.path.exists("s.whyslow") and recorder.poll() is None and time.monotonic() < end:
-                    time.sleep(0.05)
-                time.sleep(0.5)
-                assert recorder.poll() is None, "the recorder has ended"
-                return rate_of()
-            finally:
-                recorder.send_signal(server_tools.signal.SIGINT)
-                recorder.wait(timeout=60)
-
-        # Who comes first changes: what warms up or drifts must not be taken for a cost.
-        if number % 2:
-            under, plain = recorded(), rate_of()
-        else:
-            plain, under = rate_of(), recorded()
-        losses.append((1 - under / plain) * 100)
-    print("  rounds, loss: " + " ".join(f"{x:+.1f}%" for x in losses))
-    return statistics.median(losses)
+def server_loss(rate_of, pid):
+    figure("loss of throughput", loss(rate_of, [whyslow, "record", "--offcpu", "--locks", "-p", str(pid), "-o",
+                                                "s.whyslow"], rounds), "%", 10)
 
 
 def bench_redis():
@@ -158,7 +103,7 @@ def bench_redis():
             text, _ = redis.benchmark(20000 if args.quick else 400000).communicate(timeout=300)
             return float(re.search(r'^"SET","([0-9.]+)"', text, re.M).group(1))
 
-        figure("loss of throughput", loss(rate, redis.pid), "%", 10)
+        server_loss(rate, redis.pid)
 
 
 def bench_postgresql():
@@ -171,7 +116,7 @@ def bench_postgresql():
             text, _ = server.benchmark(seconds=2 if args.quick else 10).communicate(timeout=300)
             return float(re.search(r"^tps = ([0-9.]+)", text, re.M).group(1))
 
-        figure("loss of throughput", loss(rate, server.pid), "%", 10)
+        server_loss(rate, server.pid)
 
 
 with tempfile.TemporaryDirectory(prefix="whyslow-bench-") as name_of_folder:

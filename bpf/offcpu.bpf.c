@@ -83,15 +83,9 @@ struct {
 } spares SEC(".maps");
 
 enum {
-    NAMESPACES_MAX = 8,
-    CPU_BITS = 12,    /* lowest bits of a ref */
-    TASK_EXITING = 4, /* task_struct.flags */
     STATE_UNINTERRUPTIBLE = 2,
     STATE_DEAD = 0x80,
     STATE_WAKING = 0x200,
-    WAKE_PAUSE_NS = 1000000, /* between two wake-ups of user space */
-    FIRST_STACK_BYTES_MAX = 128 << 20,
-    ABOVE_BYTES = 256, /* _start looks at what lies above where the stack begins */
     /* enum wait_flag, enum wait_kind, enum wait_futex and enum object_kind of the model */
     FLAG_UNINTERRUPTIBLE = 1 << 0,
     FLAG_IO = 1 << 1,
@@ -117,22 +111,6 @@ static __always_inline struct offcpu_control *control_get(void)
     return bpf_map_lookup_elem(&control, &zero);
 }
 
-/* A thread's id where we are: containers count from one again. 0: it is not to be seen there. */
-static __noinline __u32 tid_here(struct task_struct *task)
-{
-    if (config.pid_ns == 0)
-        return task->pid;
-    struct pid *pid = BPF_CORE_READ(task, thread_pid);
-    unsigned int level = BPF_CORE_READ(pid, level);
-    const char *numbers = (const char *)pid + bpf_core_field_offset(struct pid, numbers);
-    for (unsigned int i = 0; i < NAMESPACES_MAX && i <= level; i++) {
-        const struct upid *upid = (const void *)(numbers + i * bpf_core_type_size(struct upid));
-        if (BPF_CORE_READ(upid, ns, ns.inum) == config.pid_ns)
-            return BPF_CORE_READ(upid, nr);
-    }
-    return 0;
-}
-
 static __always_inline __u32 state_of(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->__state))
@@ -140,24 +118,30 @@ static __always_inline __u32 state_of(struct task_struct *task)
     return (__u32)task->state;
 }
 
+#define told_thread offcpu_thread
+
+static __always_inline __u64 ref_next(void)
+{
+    __u32 zero = 0;
+    struct spare *spare = bpf_map_lookup_elem(&spares, &zero);
+    return spare ? ++spare->refs : 0;
+}
+
+static __always_inline __u32 copies_max(const struct offcpu_thread *thread, __u64 round)
+{
+    (void)thread, (void)round;
+    return OFFCPU_COPIES_A_ROUND;
+}
+
+#include "told.h"
+#include "whose.h"
+
 #include "offcpu_sums.h"
+#include "user_stacks.h"
 
 #include "offcpu_stacks.h"
 
 /* ---- threads ---- */
-
-static __always_inline bool is_wanted(struct task_struct *task, bool current)
-{
-    if (task->flags & TASK_EXITING)
-        return false; /* it has been taken leave of */
-    if (config.scope == OFFCPU_TREE)
-        return config.pid_ns == 0 ? (__u32)task->tgid == config.root
-                                  : tid_here(task->group_leader) == config.root;
-    if (config.scope == OFFCPU_CGROUP)
-        return current &&
-               bpf_get_current_ancestor_cgroup_id((int)config.cgroup_level) == config.cgroup_id;
-    return task->mm != 0;
-}
 
 static __noinline struct offcpu_thread *thread_new(struct task_struct *task, __u64 now_ns, bool on)
 {

@@ -58,17 +58,6 @@ __attribute__((noinline)) int wait_add(struct wait *wait)
 
 /* ---- the ring ---- */
 
-static __always_inline __u64 wake_flags(bool soon, __u64 now_ns)
-{
-    struct offcpu_control *now = control_get();
-    if (now && (soon || bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) > config.ring_bytes / 2) &&
-        now_ns - now->woken_ns > WAKE_PAUSE_NS) {
-        now->woken_ns = now_ns;
-        return BPF_RB_FORCE_WAKEUP;
-    }
-    return BPF_RB_NO_WAKEUP;
-}
-
 __attribute__((noinline)) int event_tell(const struct wait *wait, __u64 wake_ns)
 {
     if (!wait)

@@ -16,14 +16,25 @@
 #pragma weak gnu_get_libc_version
 extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
-enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 12, ROOM_KEPT_BYTES = 8 << 10 };
+enum {
+    PAGE = 4096,
+    RINGERS = 1024,
+    HOMELESS_RETRY = 64,
+    TOLD_MAX = 12,
+    ROOM_KEPT_BYTES = 8 << 10,
+    RING_ANEW_BYTES = 32 << 10
+};
 
-bool core_on;
+bool core_on, core_io_on;
+struct core_io core_io;
 __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
 
 static struct preload_header *header;
-static struct preload_thread *places;
-static uint32_t place_count;
+static struct {
+    char *places; /* NULL: the family is off */
+    size_t place_bytes;
+    uint32_t place_count;
+} families[PRELOAD_FAMILIES];
 /* In a page that a fork leaves empty in the child, so that the child knows, however it was
  * made: 0 there. */
 static uint64_t *generation_page;
@@ -32,14 +43,16 @@ static uint32_t process_id;
 /* Hash of the address in the upper half, thread in the lower: one store, one load. */
 static uint64_t ringers[RINGERS];
 
-static long raw_call(long number, long a, long b, long c, long d)
+long core_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
     long r;
     register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
     __asm__ volatile("syscall"
                      : "=a"(r)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return r;
 #else
@@ -48,12 +61,17 @@ static long raw_call(long number, long a, long b, long c, long d)
     register long x1 __asm__("x1") = b;
     register long x2 __asm__("x2") = c;
     register long x3 __asm__("x3") = d;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
     return x0;
 #endif
 }
 
-static uint64_t now_ns(void)
+uint64_t core_now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -68,7 +86,7 @@ static uint64_t generation_now(void)
     if (LIKELY(generation != 0))
         return generation;
     uint64_t next = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
-    process_id = (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0);
+    process_id = (uint32_t)core_raw(SYS_getpid, 0, 0, 0, 0);
     if (__atomic_compare_exchange_n(generation_page, &generation, next, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
         __atomic_fetch_add(&header->processes, 1, __ATOMIC_RELAXED);
@@ -82,17 +100,20 @@ static uint32_t own_tid(void)
     struct core_self *self = &core_self;
     uint64_t generation = generation_now();
     if (UNLIKELY(self->tid_generation != generation)) {
-        self->tid = (uint32_t)raw_call(SYS_gettid, 0, 0, 0, 0);
+        self->tid = (uint32_t)core_raw(SYS_gettid, 0, 0, 0, 0);
         self->tid_generation = generation;
     }
     return self->tid;
 }
 
-static struct preload_thread *place_take(uint32_t tid)
+static struct preload_thread *place_take(enum preload_family_name family, uint32_t tid)
 {
-    uint32_t serial = __atomic_add_fetch(&header->serial, 1, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < place_count; i++) {
-        struct preload_thread *place = &places[(serial + i) % place_count];
+    uint32_t serial = __atomic_add_fetch(&header->families[family].serial, 1, __ATOMIC_RELAXED);
+    uint32_t count = families[family].place_count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct preload_thread *place = (void *)(families[family].places +
+                                                (size_t)((serial + i) % count) *
+                                                    families[family].place_bytes);
         uint32_t expected = PRELOAD_FREE;
         if (__atomic_load_n(&place->state, __ATOMIC_RELAXED) != PRELOAD_FREE ||
             !__atomic_compare_exchange_n(&place->state, &expected, PRELOAD_TAKEN, false,
@@ -102,43 +123,52 @@ static struct preload_thread *place_take(uint32_t tid)
         place->tid = tid;
         place->serial = serial;
         place->open_start_ns = 0;
-        place->since_ns = now_ns();
+        place->since_ns = core_now_ns();
         __atomic_store_n(&place->state, PRELOAD_LIVED, __ATOMIC_RELEASE);
         return place;
     }
     return NULL;
 }
 
-/* The thread's place; NULL when there is none, and then the record is counted. */
-static struct preload_thread *place_of(struct core_self *self)
+struct preload_thread *core_place(struct core_self *self, enum preload_family_name family)
 {
     uint64_t generation = generation_now();
-    if (LIKELY(self->generation == generation && self->place))
-        return self->place;
-    if (self->generation != generation) {
+    struct core_home *home = &self->homes[family];
+    if (LIKELY(home->generation == generation && home->place))
+        return home->place;
+    if (home->generation != generation) {
         /* A new thread, or the one that survived a fork: holds are the parent's. */
-        self->generation = generation;
-        self->place = NULL;
-        self->homeless = 0;
-        self->held_count = 0;
-        self->stacks = 0;
+        home->generation = generation;
+        home->place = NULL;
+        home->homeless = 0;
+        home->stacks = 0;
+        if (family == PRELOAD_LOCK_HOOKS)
+            self->held_count = 0;
     }
-    if (self->homeless++ % HOMELESS_RETRY == 0)
-        self->place = place_take(own_tid());
-    if (!self->place)
-        __atomic_fetch_add(&header->homeless, 1, __ATOMIC_RELAXED);
-    return self->place;
+    if (home->homeless++ % HOMELESS_RETRY == 0)
+        home->place = place_take(family, own_tid());
+    if (!home->place)
+        __atomic_fetch_add(&header->families[family].homeless, 1, __ATOMIC_RELAXED);
+    core_io.process = process_id;
+    return home->place;
+}
+
+static struct preload_thread *place_of(struct core_self *self)
+{
+    return core_place(self, PRELOAD_LOCK_HOOKS);
 }
 
 /* Room for a record of `bytes` with `spare` behind it, in one piece; NULL: none. */
-static struct preload_record *ring_room(struct preload_thread *place, uint32_t bytes,
-                                        uint32_t spare)
+struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare)
 {
     uint64_t head = place->head;
     uint64_t used = head - __atomic_load_n(&place->tail, __ATOMIC_ACQUIRE);
     uint32_t at = (uint32_t)(head % PRELOAD_RING_BYTES);
     uint32_t to_end = PRELOAD_RING_BYTES - at;
-    uint32_t pad = to_end < bytes ? to_end : 0;
+    /* One that has been read to its end begins anew: its memory is touched only as far as what
+     * is unread at a time reaches. */
+    bool anew = used == 0 && at >= RING_ANEW_BYTES;
+    uint32_t pad = to_end < bytes || anew ? to_end : 0;
     if (used + pad + bytes + spare > PRELOAD_RING_BYTES)
         return NULL;
     if (pad > 0) {
@@ -150,17 +180,18 @@ static struct preload_record *ring_room(struct preload_thread *place, uint32_t b
     return (void *)(place->ring + at);
 }
 
-static void ring_put(struct preload_thread *place, uint32_t bytes)
+void core_ring_put(struct preload_thread *place, uint32_t bytes)
 {
     __atomic_store_n(&place->head, place->head + bytes, __ATOMIC_RELEASE);
 }
 
 /* Mostly it is said already, and only read here. A mark that crosses with whyslow's look may be
  * missed: what is in the place is then read with the next one, or at the end. */
-static void place_mark(const struct preload_thread *place)
+void core_place_mark(const struct preload_thread *place, enum preload_family_name family)
 {
-    size_t at = (size_t)(place - places);
-    uint64_t *word = &header->fresh[at / 64], bit = UINT64_C(1) << at % 64;
+    size_t at = (size_t)((const char *)place - families[family].places) /
+                families[family].place_bytes;
+    uint64_t *word = &header->families[family].fresh[at / 64], bit = UINT64_C(1) << at % 64;
     if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
         __atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
 }
@@ -185,7 +216,8 @@ static bool is_known(const struct preload_known *known, const struct preload_reg
 static uint32_t stack_recognise(struct preload_thread *place, const struct preload_registers *at)
 {
     uint64_t tag = preload_known_tag(at->pc, at->sp);
-    for (unsigned i = 0; i < PRELOAD_KNOWN; i++) {
+    unsigned first = preload_known_set(tag);
+    for (unsigned i = first; i < first + PRELOAD_KNOWN_WAYS; i++) {
         if (LIKELY(__atomic_load_n(&place->known_tags[i], __ATOMIC_RELAXED) != tag))
             continue;
         const struct preload_known *known = &place->known[i];
@@ -205,7 +237,7 @@ static uint32_t stack_recognise(struct preload_thread *place, const struct prelo
  * process_vm_readv() this is a call that no sandbox forbids. */
 static bool is_readable(uint64_t address)
 {
-    return raw_call(SYS_rt_sigprocmask, -1, (long)address, 0, 8) != -EFAULT;
+    return core_raw(SYS_rt_sigprocmask, -1, (long)address, 0, 8) != -EFAULT;
 }
 
 /* How much lies above sp: up to where the stack begins if that is near, never into a hole. */
@@ -228,30 +260,30 @@ static uint32_t slice_bytes(uint64_t sp)
 
 /* Until whyslow has read a stack it is not recognised: telling it again each time would fill the
  * ring. Ways of the same depth look alike here, so a few are told. */
-static bool is_told(struct core_self *self, const struct preload_thread *place,
+static bool is_told(struct core_home *home, const struct preload_thread *place,
                     const struct preload_registers *at)
 {
     uint64_t tag = preload_known_tag(at->pc, at->sp);
     uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_RELAXED);
-    struct core_recent *recent = &self->recent[(tag >> 32) % CORE_RECENT];
+    struct core_recent *recent = &home->recent[(tag >> 32) % CORE_RECENT];
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
     return recent->told++ >= TOLD_MAX;
 }
 
-static uint32_t stack_tell(struct core_self *self, struct preload_thread *place,
+static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
                            const struct preload_registers *at, uint64_t time_ns)
 {
-    uint32_t slice = is_told(self, place, at) ? 0 : slice_bytes(at->sp);
+    uint32_t slice = is_told(home, place, at) ? 0 : slice_bytes(at->sp);
     uint32_t bytes = (uint32_t)sizeof(struct preload_stack) + slice;
-    struct preload_stack *stack = slice > 0 ? (void *)ring_room(place, bytes, ROOM_KEPT_BYTES)
+    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, ROOM_KEPT_BYTES)
                                             : NULL;
     if (!stack) {
         place->stacks_skipped++;
         return 0;
     }
     stack->record = (struct preload_record){.kind = PRELOAD_STACK, .bytes = bytes};
-    stack->number = ++self->stacks;
+    stack->number = ++home->stacks;
     stack->slice_bytes = slice;
     stack->time_ns = time_ns;
     stack->at = *at;
@@ -260,24 +292,33 @@ static uint32_t stack_tell(struct core_self *self, struct preload_thread *place,
     const volatile uint64_t *from = (const void *)at->sp;
     for (uint32_t i = 0; i < slice / 8; i++)
         to[i] = from[i];
-    ring_put(place, bytes);
-    place_mark(place);
-    return self->stacks;
+    core_ring_put(place, bytes);
+    return home->stacks;
+}
+
+uint32_t core_stack(struct core_self *self, enum preload_family_name family,
+                    struct preload_thread *place, const struct preload_registers *at,
+                    uint64_t time_ns)
+{
+    uint32_t number = stack_recognise(place, at);
+    if (UNLIKELY(number == 0)) {
+        number = stack_tell(&self->homes[family], place, at, time_ns);
+        core_place_mark(place, family);
+        return number;
+    }
+    place->recognised++;
+    return number;
 }
 
 static uint32_t stack_of(struct core_self *self, struct preload_thread *place,
                          const struct preload_registers *at, uint64_t time_ns)
 {
-    uint32_t number = stack_recognise(place, at);
-    if (number == 0)
-        return stack_tell(self, place, at, time_ns);
-    place->recognised++;
-    return number;
+    return core_stack(self, PRELOAD_LOCK_HOOKS, place, at, time_ns);
 }
 
 static void ring_wait(struct preload_thread *place, const struct preload_wait *wait)
 {
-    struct preload_wait *to = (void *)ring_room(place, sizeof(*wait), 0);
+    struct preload_wait *to = (void *)core_ring_room(place, sizeof(*wait), 0);
     if (!to) {
         place->dropped++;
         if (wait->record.kind == PRELOAD_WAIT)
@@ -285,7 +326,7 @@ static void ring_wait(struct preload_thread *place, const struct preload_wait *w
         return;
     }
     *to = *wait;
-    ring_put(place, sizeof(*wait));
+    core_ring_put(place, sizeof(*wait));
 }
 
 static bool row_is(const struct preload_row *row, const struct preload_wait *wait)
@@ -398,16 +439,15 @@ static void wait_put(struct core_self *self, struct preload_thread *place,
         wait->record.flags |= PRELOAD_SUMMED;
     if (single || !rows_wait(self, place, wait))
         ring_wait(place, wait);
-    place_mark(place);
+    core_place_mark(place, PRELOAD_LOCK_HOOKS);
 }
 
-/* False: nothing may be recorded now. */
-static bool enter(struct core_self *self)
+bool core_enter(struct core_self *self, bool *on)
 {
     if (self->busy)
         return false;
     if (UNLIKELY(__atomic_load_n(&header->over, __ATOMIC_RELAXED))) {
-        core_on = false;
+        *on = false;
         return false;
     }
     self->busy = true;
@@ -415,10 +455,20 @@ static bool enter(struct core_self *self)
     return true;
 }
 
-static void leave(struct core_self *self)
+void core_leave(struct core_self *self)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->busy = false;
+}
+
+static bool enter(struct core_self *self)
+{
+    return core_enter(self, &core_on);
+}
+
+static void leave(struct core_self *self)
+{
+    core_leave(self);
 }
 
 void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void *object,
@@ -430,7 +480,7 @@ void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void 
         return;
     struct preload_thread *place = place_of(self);
     if (place) {
-        uint64_t start_ns = now_ns();
+        uint64_t start_ns = core_now_ns();
         wait->stack = stack_of(self, place, registers, start_ns);
         wait->start_ns = start_ns;
         place->open_object = (uint64_t)object;
@@ -442,11 +492,17 @@ void core_wait_begin(struct core_wait *wait, enum preload_lock lock, const void 
     leave(self);
 }
 
-/* The place in which the wait began; NULL when the process is another by now. */
+struct preload_thread *core_place_still(const struct core_self *self,
+                                        enum preload_family_name family)
+{
+    const struct core_home *home = &self->homes[family];
+    return home->generation == __atomic_load_n(generation_page, __ATOMIC_ACQUIRE) ? home->place
+                                                                                  : NULL;
+}
+
 static struct preload_thread *place_still(const struct core_self *self)
 {
-    return self->generation == __atomic_load_n(generation_page, __ATOMIC_ACQUIRE) ? self->place
-                                                                                  : NULL;
+    return core_place_still(self, PRELOAD_LOCK_HOOKS);
 }
 
 void core_wait_forget(const struct core_wait *wait)
@@ -463,7 +519,7 @@ void core_wait_end(struct core_wait *wait, unsigned flags)
         return;
     struct preload_thread *place = place_still(self);
     if (place) {
-        wait->end_ns = now_ns();
+        wait->end_ns = core_now_ns();
         struct preload_wait record = {
             .record = {PRELOAD_WAIT, wait->lock, (uint8_t)flags, sizeof(record)},
             .object = (uint64_t)wait->object,
@@ -494,7 +550,7 @@ void core_hold_begin(const void *lock, enum preload_lock kind, uint64_t since_ns
             self->held_count++;
         self->held[at] = (struct core_held){
             .lock = lock,
-            .since_ns = since_ns > 0 ? since_ns : now_ns(),
+            .since_ns = since_ns > 0 ? since_ns : core_now_ns(),
             .kind = (uint8_t)kind,
             .flags = (uint8_t)flags,
         };
@@ -512,7 +568,7 @@ bool core_hold_take(const void *lock, struct core_hold *ret)
         if (self->held[i].lock != lock)
             continue;
         ret->held = self->held[i];
-        ret->end_ns = now_ns();
+        ret->end_ns = core_now_ns();
         self->held[i] = self->held[--self->held_count];
         found = true;
         break;
@@ -588,40 +644,55 @@ uint32_t core_ring_by(const void *object)
 }
 
 /* A target whose memory is limited gets fewer places, so that the limit stays its own. */
-static size_t bytes_wanted(void)
+static uint32_t places_wanted(size_t place_bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return PRELOAD_BYTES;
-    size_t share = limit.rlim_cur / 32;
-    if (share >= PRELOAD_BYTES)
-        return PRELOAD_BYTES;
-    size_t fit = share / sizeof(struct preload_thread);
-    return PRELOAD_HEADER_BYTES + (fit < 4 ? 4 : fit) * sizeof(struct preload_thread);
+        return PRELOAD_THREADS_MAX;
+    size_t fit = limit.rlim_cur / 32 / place_bytes;
+    return fit < 4 ? 4 : fit > PRELOAD_THREADS_MAX ? PRELOAD_THREADS_MAX : (uint32_t)fit;
+}
+
+static char *part_map(int fd, uint64_t offset, size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void family_map(int fd, enum preload_family_name family, uint64_t offset, size_t before,
+                       size_t place_bytes)
+{
+    if (!header->families[family].on)
+        return;
+    uint32_t count = places_wanted(place_bytes);
+    char *memory = part_map(fd, offset, before + count * place_bytes);
+    if (!memory)
+        return;
+    families[family].places = memory + before;
+    families[family].place_bytes = place_bytes;
+    families[family].place_count = count;
+    if (family == PRELOAD_IO_HOOKS)
+        core_io.objects = (void *)memory;
 }
 
 static bool memory_map(const char *path)
 {
-    size_t bytes = bytes_wanted();
     struct stat stat;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = (int)core_raw(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
     /* The name could be another file's by now: only one that is as large as ours is mapped. */
-    bool fits = fstat(fd, &stat) == 0 && stat.st_size == PRELOAD_BYTES;
-    void *memory = fits ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (memory == MAP_FAILED)
-        return false;
-    header = memory;
-    if (header->magic != PRELOAD_MAGIC || header->version != PRELOAD_VERSION ||
-        header->bytes != PRELOAD_BYTES) {
-        munmap(memory, bytes);
-        return false;
+    bool fits = core_raw(SYS_fstat, fd, (long)&stat, 0, 0) == 0 &&
+                (uint64_t)stat.st_size == PRELOAD_BYTES;
+    header = fits ? (void *)part_map(fd, 0, PRELOAD_HEADER_BYTES) : NULL;
+    if (header && header->magic == PRELOAD_MAGIC && header->version == PRELOAD_VERSION &&
+        header->bytes == PRELOAD_BYTES) {
+        family_map(fd, PRELOAD_LOCK_HOOKS, PRELOAD_HEADER_BYTES, 0, sizeof(struct preload_thread));
+        family_map(fd, PRELOAD_IO_HOOKS, PRELOAD_IO_OFFSET, sizeof(struct preload_io_objects),
+                   sizeof(struct preload_io_thread));
     }
-    places = (void *)((char *)memory + PRELOAD_HEADER_BYTES);
-    place_count = (uint32_t)((bytes - PRELOAD_HEADER_BYTES) / sizeof(struct preload_thread));
-    return true;
+    core_raw(SYS_close, fd, 0, 0, 0);
+    return families[PRELOAD_LOCK_HOOKS].places || families[PRELOAD_IO_HOOKS].places;
 }
 
 static bool generation_make(void)
@@ -644,7 +715,9 @@ __attribute__((constructor(101))) static void core_begin(void)
     int saved = errno;
     const char *path = getenv(PRELOAD_VARIABLE);
     /* Owners are read where glibc keeps them: with any other libc hooks only pass on. */
-    if (hooks_resolve() && gnu_get_libc_version && path && memory_map(path) && generation_make())
-        core_on = true;
+    if (hooks_resolve() && gnu_get_libc_version && path && memory_map(path) && generation_make()) {
+        core_on = families[PRELOAD_LOCK_HOOKS].places != NULL;
+        core_io_on = families[PRELOAD_IO_HOOKS].places != NULL;
+    }
     errno = saved;
 }

@@ -7,7 +7,7 @@
  * fork, however it was made, the child takes places of its own; exec begins anew. */
 #pragma once
 
-#include "format/preload.h"
+#include "format/preload_io.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,8 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* False: hooks only pass on. True only once the functions behind them are known. */
-extern bool core_on;
+extern bool core_on; /* those for locks */
+extern bool core_io_on;
 
 enum { CORE_HELD_MAX = 16, CORE_RECENT = 8 };
 
@@ -34,19 +35,25 @@ struct core_recent { /* stacks told since whyslow has last read */
     uint32_t told;
 };
 
-struct core_self {
-    uint32_t acquisitions; /* without a wait */
-    uint32_t held_count;
-    bool busy;           /* in here: a signal handler must not */
-    uint32_t tid;        /* valid for tid_generation */
+/* A thread in one family of hooks. */
+struct core_home {
     uint64_t generation; /* of the process in which `place` was taken */
-    uint64_t tid_generation;
     struct preload_thread *place;
     uint32_t stacks; /* told so far, for their numbers */
     uint32_t homeless;
-    uint32_t row_next;
-    struct core_held held[CORE_HELD_MAX];
     struct core_recent recent[CORE_RECENT];
+};
+
+struct core_self {
+    uint32_t acquisitions; /* without a wait */
+    uint32_t held_count;
+    bool busy;         /* in here: a signal handler must not */
+    uint32_t tid;      /* valid for tid_generation */
+    uint32_t row_next; /* of waits and holds */
+    uint32_t call_row_next;
+    uint64_t tid_generation;
+    struct core_home homes[PRELOAD_FAMILIES];
+    struct core_held held[CORE_HELD_MAX];
 };
 extern __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
 
@@ -136,5 +143,34 @@ void core_ring(const void *object);
 void core_ring_forget(const void *object);
 uint32_t core_ring_by(const void *object);
 
+/* What the hooks for I/O need of the core: between core_enter() and core_leave() nothing else of
+ * this thread comes in here. */
+struct core_io {
+    struct preload_io_objects *objects;
+    uint32_t process; /* its id, as of the last place taken */
+};
+extern struct core_io core_io;
+bool core_enter(struct core_self *self, bool *on); /* false: nothing may be recorded now */
+void core_leave(struct core_self *self);
+/* NULL when there is none, and then the record is counted. */
+struct preload_thread *core_place(struct core_self *self, enum preload_family_name family);
+/* The place taken before; NULL when the process is another by now. */
+struct preload_thread *core_place_still(const struct core_self *self,
+                                        enum preload_family_name family);
+uint32_t core_stack(struct core_self *self, enum preload_family_name family,
+                    struct preload_thread *place, const struct preload_registers *at,
+                    uint64_t time_ns);
+struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare);
+void core_ring_put(struct preload_thread *place, uint32_t bytes);
+void core_place_mark(const struct preload_thread *place, enum preload_family_name family);
+uint64_t core_now_ns(void);
+long core_raw6(long number, long a, long b, long c, long d, long e, long f); /* -errno */
+static inline long core_raw(long number, long a, long b, long c, long d)
+{
+    return core_raw6(number, a, b, c, d, 0, 0);
+}
+
 /* hooks.c: finds the functions behind the hooks; true when there is a libc that we know. */
 bool hooks_resolve(void);
+/* io_next.c: the same for I/O. */
+void io_resolve(void);

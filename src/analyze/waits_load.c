@@ -4,10 +4,10 @@
 #include "analyze/waits_load.h"
 
 #include "analyze/profile_load.h"
+#include "analyze/target_load.h"
 #include "base/map.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +21,7 @@ struct loader {
     struct why *why;
     uint32_t running; /* id of the series, 0 if there is none */
     bool events_sorted;
-    /* From the document "target"; 0 where it does not say. */
-    bool target_known, machine;
-    uint32_t root_pid;
+    struct target_facts target;
     VEC(struct object_info) objects;
     VEC(struct wait_row) rows;
     VEC(struct wait_event) events;
@@ -93,34 +91,11 @@ static int add_total(void *context, const struct recorded_total *row)
     return 0;
 }
 
-static uint64_t json_u64(const json_t *object, const char *key, uint64_t max)
-{
-    const json_t *value = json_object_get(object, key);
-    json_int_t number = json_is_integer(value) ? json_integer_value(value) : 0;
-    return number > 0 && (uint64_t)number <= max ? (uint64_t)number : 0;
-}
-
-/* What was recorded, and when: docs/recording.md has the keys. */
-static void read_target(struct loader *loader, struct str text)
-{
-    json_t *json = json_loadb(text.data, text.len, 0, NULL);
-    const json_t *scope = json_object_get(json, "scope");
-    if (json_is_string(scope)) {
-        const char *name = json_string_value(scope);
-        loader->target_known = true;
-        loader->machine = strcmp(name, "command") != 0 && strcmp(name, "process") != 0;
-        loader->root_pid = (uint32_t)json_u64(json, "pid", UINT32_MAX);
-        loader->waits->start_ns = json_u64(json, "start_ns", INT64_MAX);
-        loader->waits->end_ns = json_u64(json, "end_ns", INT64_MAX);
-    }
-    json_decref(json);
-}
-
 static int add_document(void *context, const struct recorded_document *row)
 {
     struct loader *loader = context;
     if (str_is(row->name, "target"))
-        read_target(loader, row->json);
+        target_facts_read(row->json, &loader->target);
     if (str_is(row->name, "waits"))
         loader->waits->facts_json = (struct str){
             arena_dup_len(loader->arena, row->json.data, row->json.len), row->json.len};
@@ -227,25 +202,6 @@ static void lives_bound(struct loader *loader)
     }
 }
 
-/* The last program of the root's pid: exec makes another process of it. */
-static void root_find(struct loader *loader)
-{
-    struct waits *waits = loader->waits;
-    const struct profile *profile = &waits->profile;
-    uint32_t pid = loader->root_pid;
-    if (loader->target_known && loader->machine)
-        return;
-    for (size_t i = 1; i < profile->process_count && pid == 0; i++)
-        if (profile->processes[i].parent == 0)
-            pid = profile->processes[i].pid;
-    for (size_t i = 1; i < profile->process_count; i++)
-        if (profile->processes[i].pid == pid)
-            waits->root_process = (uint32_t)i;
-    for (size_t i = 1; i < profile->thread_count && waits->root_process != 0; i++)
-        if (profile->threads[i].process == waits->root_process && profile->threads[i].tid == pid)
-            waits->root_thread = (uint32_t)i;
-}
-
 static int compare_events(const void *a, const void *b)
 {
     const struct wait_event *x = a, *y = b;
@@ -297,13 +253,16 @@ static int load(struct loader *loader)
     if (r == 0)
         r = load_tables(loader);
     if (r == 0) {
+        loader->waits->start_ns = loader->target.start_ns;
+        loader->waits->end_ns = loader->target.end_ns;
         span_find(loader);
         r = lives_split(loader);
     }
     if (r < 0)
         return r;
     lives_bound(loader);
-    root_find(loader);
+    target_facts_root(&loader->target, &loader->waits->profile, &loader->waits->root_process,
+                      &loader->waits->root_thread);
     return keep_all(loader);
 }
 

@@ -26,6 +26,9 @@ struct io_opts {
     bool requests;  /* what is said on sockets, taken apart */
     bool payloads;  /* keep what requests say, without secrets */
     enum tier tier; /* TIER_NONE: the best; else this one or an error */
+    /* A power of two from 64 KiB on, with as few cells as can be: for tests of what happens when
+     * there is no room. 0: as is good. */
+    uint32_t ring_bytes;
 };
 
 /* The tier that io_start() will try first: the user tier wants our library in a target that we

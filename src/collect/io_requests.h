@@ -21,6 +21,9 @@ enum { IO_EVENTS_FIRST = 20000, IO_EVENTS_MAX = 200000, IO_CONNECTIONS_MAX = 655
 
 struct io_requests_opts {
     bool payloads;
+    /* In the place of protocol_guess(), for tests; NULL: that one. */
+    const struct protocol_ops *(*guess)(const struct protocol_piece *first, uint16_t port,
+                                        enum request_role *ret_role);
 };
 
 MUST_USE int io_requests_open(const struct io_requests_opts *opts, struct sink *sink,
@@ -54,10 +57,19 @@ enum io_wanted {
     IO_WANTED = 1, /* go on, or: cannot be told yet */
     IO_ENOUGH = 0, /* no protocol that we know, or given up: do not bother */
 };
-/* enum io_wanted or -errno of the sink. */
+/* A connection whose facts come before its pieces: those need only its key. */
+MUST_USE int io_requests_met(struct io_requests *requests, const struct io_socket *socket);
+/* What is known of it; NULL: nothing. Valid until the next call. */
+const struct io_socket *io_requests_socket(struct io_requests *requests, uint64_t key);
+/* enum io_wanted or -errno of the sink. A socket of process 0 must have been met before. */
 MUST_USE int io_requests_piece(struct io_requests *requests, const struct io_socket *socket,
                                const struct io_said *said);
 MUST_USE int io_requests_closed(struct io_requests *requests, uint64_t key, uint64_t time_ns);
+/* Pieces of it are missing: what is pending is given up, and the protocol is looked for anew. */
+MUST_USE int io_requests_lost(struct io_requests *requests, uint64_t key);
+/* It turned out to be the outside of a connection whose inside is told as another one (TLS): it is
+ * passed over, and is none of those that nobody knows. */
+void io_requests_inside(struct io_requests *requests, uint64_t key);
 
 /* A library in the process answered. `database` is the object of its file. */
 struct io_statement {
@@ -75,5 +87,8 @@ MUST_USE int io_requests_told(struct io_requests *requests, const struct io_stat
 
 /* Counters: io.requests (seen), io.requests.unanswered, io.requests.events_left_out,
  * io.connections, io.connections.unknown (no protocol that we know), .broken, .switched, .middle,
- * .beyond (too many at a time), io.requests.hopped (answered on another thread than asked). */
+ * .beyond (too many at a time), .encrypted (TLS that nobody told the inside of), .lost (times that
+ * pieces were missing), io.requests.hopped (answered on another thread than asked), .folded (beyond
+ * the number of rows), .cut_off (pending when their connection stopped making sense or pieces
+ * were lost), .parameters_left_out. */
 MUST_USE int io_requests_finish(struct io_requests *requests, uint64_t time_ns);

@@ -3,6 +3,8 @@
 #include "model/wait_book.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 static uint32_t futex_detail(const struct preload_wait *wait)
@@ -37,7 +39,7 @@ int lock_thread_note(struct collector *c, uint32_t pid, uint32_t tid, uint64_t t
 }
 
 /* The target says who: believed if there is such a thread in the same process, or was. */
-static int thread_named(struct collector *c, const struct lock_place *place, uint32_t tid,
+static int thread_named(struct collector *c, const struct preload_place *place, uint32_t tid,
                         uint64_t time_ns, uint32_t *ret_thread)
 {
     if (tid == 0 || tid == place->tid)
@@ -49,18 +51,9 @@ static int thread_named(struct collector *c, const struct lock_place *place, uin
     return r;
 }
 
-int lock_place_ids(struct collector *c, struct lock_place *place, uint64_t time_ns)
-{
-    if (place->thread)
-        return 0;
-    int r = stacks_process(c->stacks, time_ns, (int)place->pid, &place->process);
-    return r < 0 ? r
-                 : stacks_thread(c->stacks, time_ns, (int)place->pid, (int)place->tid,
-                                 &place->thread);
-}
-
-static int row_make(struct collector *c, struct lock_place *place, const struct preload_wait *wait,
-                    uint32_t stack, bool is_open, uint32_t *ret_wait)
+static int row_make(struct collector *c, struct preload_place *place,
+                    const struct preload_wait *wait, uint32_t stack, bool is_open,
+                    uint32_t *ret_wait)
 {
     struct object_info object = {.kind = OBJECT_FUTEX, .key = wait->object};
     struct wait_info info = {
@@ -75,7 +68,7 @@ static int row_make(struct collector *c, struct lock_place *place, const struct 
                  (is_open ? WAIT_OPEN : 0u),
         .detail = wait->record.kind == PRELOAD_HOLD ? 0 : futex_detail(wait),
     };
-    int r = lock_place_ids(c, place, wait->start_ns);
+    int r = preload_place_ids(&c->places, place, wait->start_ns);
     if (r < 0)
         return r;
     info.thread = place->thread;
@@ -88,7 +81,7 @@ static int row_make(struct collector *c, struct lock_place *place, const struct 
     return r < 0 ? r : sink_wait(c->sink, &info, ret_wait);
 }
 
-static int row_add(struct collector *c, const struct lock_place *place, uint32_t wait,
+static int row_add(struct collector *c, const struct preload_place *place, uint32_t wait,
                    uint32_t stack, const struct preload_record *record,
                    const struct wait_tally *tally)
 {
@@ -115,7 +108,7 @@ static int row_add(struct collector *c, const struct lock_place *place, uint32_t
 
 /* Who had the lock meanwhile, and how much of it off the CPU: of a hold the thread itself, of a
  * wait the owner seen at its beginning. */
-static void tally_owned(const struct collector *c, const struct lock_place *place,
+static void tally_owned(const struct collector *c, const struct preload_place *place,
                         const struct preload_wait *wait, struct wait_tally *tally)
 {
     bool has_owner = wait->record.lock == PRELOAD_MUTEX || wait->record.lock == PRELOAD_READ ||
@@ -129,13 +122,13 @@ static void tally_owned(const struct collector *c, const struct lock_place *plac
     tally->owner_off_ns = off_ns;
 }
 
-int lock_wait_take(struct collector *c, struct lock_place *place, const struct preload_wait *wait,
-                   bool is_open)
+int lock_wait_take(struct collector *c, struct preload_place *place,
+                   const struct preload_wait *wait, bool is_open)
 {
     uint64_t ns = wait->end_ns - wait->start_ns;
     uint32_t stack = 0, id = 0;
     struct wait_tally one = {0};
-    int r = lock_stack_id(c, place, wait->stack, wait->end_ns, &stack);
+    int r = preload_stack_id(&c->places, place, wait->stack, wait->end_ns, &stack);
     if (r == 0)
         r = row_make(c, place, wait, stack, is_open, &id);
     if (r < 0)
@@ -177,7 +170,7 @@ static bool sum_since(const struct preload_row *now, const struct preload_row *b
            now->total_ns >= before->total_ns && now->first_ns <= now->last_ns;
 }
 
-static int sum_take(struct collector *c, struct lock_place *place, struct preload_row *shared,
+static int sum_take(struct collector *c, struct preload_place *place, struct preload_row *shared,
                     struct lock_sum *sum)
 {
     struct preload_row now;
@@ -185,7 +178,7 @@ static int sum_take(struct collector *c, struct lock_place *place, struct preloa
     uint32_t stack = 0;
     if (!preload_row_read(shared, &now))
         return 0;
-    if (lock_stack_is_coming(place, now.stack))
+    if (preload_stack_is_coming(place, now.stack))
         return -EAGAIN;
     if (!is_same(&now, &sum->row))
         *sum = (struct lock_sum){0};
@@ -205,7 +198,7 @@ static int sum_take(struct collector *c, struct lock_place *place, struct preloa
         .other = now.other,
         .stack = now.stack,
     };
-    int r = lock_stack_id(c, place, now.stack, now.last_ns, &stack);
+    int r = preload_stack_id(&c->places, place, now.stack, now.last_ns, &stack);
     if (r == 0 && (sum->wait == 0 || stack != sum->stack))
         r = row_make(c, place, &like, stack, false, &sum->wait);
     if (r < 0)
@@ -214,24 +207,34 @@ static int sum_take(struct collector *c, struct lock_place *place, struct preloa
     return row_add(c, place, sum->wait, stack, &like.record, &tally);
 }
 
-int lock_sums_take(struct collector *c, struct lock_place *place)
+int lock_sums_take(struct collector *c, struct preload_place *place)
 {
     struct preload_thread *shared = place->ring.shared;
+    struct lock_sum **sums = &c->sums[place - c->places.places];
     uint64_t added = __atomic_load_n(&shared->added, __ATOMIC_ACQUIRE);
     int failed = 0;
     if (added == place->added || place->ring.broken)
         return 0;
-    if (!place->sums)
-        place->sums = calloc(ARRAY_SIZE(shared->rows), sizeof(*place->sums));
-    if (!place->sums)
+    if (!*sums)
+        *sums = calloc(ARRAY_SIZE(shared->rows), sizeof(**sums));
+    if (!*sums)
         return -ENOMEM;
     place->added = added;
     for (size_t i = 0; i < ARRAY_SIZE(shared->rows) && !place->ring.broken; i++) {
-        int r = sum_take(c, place, &shared->rows[i], &place->sums[i]);
+        int r = sum_take(c, place, &shared->rows[i], &(*sums)[i]);
         if (r == -EAGAIN)
             place->added = added - 1; /* look again, though nothing is new */
         else if (failed == 0)
             failed = r;
     }
     return failed;
+}
+
+void lock_sums_clear(struct collector *c, struct preload_place *place)
+{
+    struct preload_thread *shared = place->ring.shared;
+    struct lock_sum *sums = c->sums[place - c->places.places];
+    memset(shared->rows, 0, sizeof(shared->rows));
+    if (sums)
+        memset(sums, 0, ARRAY_SIZE(shared->rows) * sizeof(*sums));
 }

@@ -22,6 +22,7 @@ SAME(FUTEX);
 SAME(KERNEL_LOCK);
 SAME(PROCESS);
 SAME(OTHER);
+SAME(PATH);
 SAME(CLIENT);
 SAME(SERVER);
 SAME(LISTENING);
@@ -81,7 +82,7 @@ int object_shared(struct objects *objects, uint16_t kind, uint32_t *ret)
 
 static bool kind_is_known(const struct object_id *id)
 {
-    return id->kind > OBJECT_ID_NONE && id->kind <= OBJECT_ID_OTHER;
+    return id->kind > OBJECT_ID_NONE && id->kind <= OBJECT_ID_PATH;
 }
 
 int object_entry_need(struct objects *objects, const struct object_id *id, uint32_t *ret_index)
@@ -145,6 +146,14 @@ int objects_find(struct objects *objects, const struct object_id *id, uint32_t *
     if (r == 0)
         *ret = objects->entries.data[index].id;
     return r;
+}
+
+bool objects_is_named(const struct objects *objects, const struct object_id *id)
+{
+    struct object_id key = *id;
+    key.flags = 0;
+    uint32_t number = intern_find(&objects->keys, (struct str){(const char *)&key, sizeof(key)});
+    return number != 0 && objects->entries.data[number - 1].named;
 }
 
 int objects_name(struct objects *objects, const struct object_id *id, struct str name)

@@ -43,7 +43,7 @@ struct objects {
     struct sink *sink;
     struct intern keys; /* id n is entries.data[n - 1] */
     VEC(struct object_entry) entries;
-    uint32_t shared[OBJECT_OTHER + 1]; /* the sink's ids for what is beyond the bound, by kind */
+    uint32_t shared[OBJECT_PATH + 1]; /* the sink's ids for what is beyond the bound, by kind */
     struct net_tables net;
     struct objects_counts counts;
 };

@@ -8,14 +8,11 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -25,60 +22,23 @@ enum {
     KERNEL_STACK_BYTES = 16 << 10, /* x86_64 and aarch64 with pages of 4 KiB */
 };
 
-#define PID_NS_FIRST 0xEFFFFFFCu /* inode of the first PID namespace */
-
 extern const unsigned char offcpu_bpf[];
 extern const size_t offcpu_bpf_bytes;
 
-static uint64_t own_cpu_ns(void)
-{
-    struct timespec ts = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
-static uint32_t pid_ns_here(void)
-{
-    struct stat stat_ns;
-    if (stat("/proc/self/ns/pid", &stat_ns) < 0 || stat_ns.st_ino == PID_NS_FIRST)
-        return 0;
-    return (uint32_t)stat_ns.st_ino;
-}
-
-/* The folder of a cgroup is named by its inode; the program asks for an ancestor by its depth. */
-static int cgroup_config(const char *path, struct offcpu_config *config, struct why *why)
-{
-    struct stat now, up;
-    char above[PATH_MAX];
-    size_t len = strlen(path);
-    int n = snprintf(above, sizeof(above), "%s", path);
-    if (n < 0 || n >= (int)sizeof(above) || stat(path, &now) < 0)
-        return why_errno(why, n < (int)sizeof(above) ? errno : ENAMETOOLONG, NULL,
-                         "cannot look at the cgroup '%s'", path);
-    config->cgroup_id = now.st_ino;
-    for (uint32_t level = 0; len + 4 < sizeof(above); level++, len += 3) {
-        snprintf(above + len, sizeof(above) - len, "/..");
-        config->cgroup_level = level;
-        if (stat(above, &up) < 0 || up.st_dev != now.st_dev)
-            return 0;
-    }
-    return why_set(why, WHY_FAILED, ELOOP, NULL, "the cgroup '%s' lies too deep", path);
-}
-
 static int config_make(struct collector *c, const struct collector_target *target, struct why *why)
 {
-    static const enum offcpu_scope scopes[] = {
-        [TARGET_SPAWNED] = OFFCPU_TREE,
-        [TARGET_ATTACHED] = OFFCPU_TREE,
-        [TARGET_SYSTEM] = OFFCPU_MACHINE,
-        [TARGET_CGROUP] = OFFCPU_CGROUP,
-    };
+    struct bpf_scope scope = {0};
+    int r = bpf_scope_find(target, &scope, why);
+    if (r < 0)
+        return r;
     c->config = (struct offcpu_config){
         .long_ns = LONG_NS,
-        .scope = scopes[target->scope],
-        .root = (uint32_t)target->pid,
-        .own = (uint32_t)getpid(),
-        .pid_ns = pid_ns_here(),
+        .cgroup_id = scope.cgroup_id,
+        .cgroup_level = scope.cgroup_level,
+        .scope = scope.scope,
+        .root = scope.root,
+        .own = scope.own,
+        .pid_ns = scope.pid_ns,
         .ring_bytes = RING_BYTES,
         .kernel_stack_bytes = KERNEL_STACK_BYTES,
         .waits = c->opts.waits,
@@ -86,7 +46,7 @@ static int config_make(struct collector *c, const struct collector_target *targe
         .kernel_recognise = unwind_machine_here() == UNWIND_X86_64,
     };
     offcpu_calls_fill(c->config.calls);
-    return target->scope == TARGET_CGROUP ? cgroup_config(target->cgroup, &c->config, why) : 0;
+    return 0;
 }
 
 static int unit_load(struct collector *c, const char *cache_dir, struct why *why)
@@ -168,9 +128,9 @@ static int memory_make(struct collector *c, struct why *why)
 {
     c->batch_keys = calloc(OFFCPU_BATCH, sizeof(*c->batch_keys));
     c->batch_tallies = calloc(OFFCPU_BATCH, sizeof(*c->batch_tallies));
-    c->trace = calloc(1, sizeof(*c->trace));
-    if (!c->batch_keys || !c->batch_tallies || !c->trace ||
-        known_stacks_open(c->fds.known, c->fds.known_long, &c->known) < 0 ||
+    struct told_stacks_fds fds = {c->fds.known, c->fds.known_long, c->fds.deep};
+    if (!c->batch_keys || !c->batch_tallies ||
+        told_stacks_init(&c->told, &fds, c->stacks, &c->threads) < 0 ||
         objects_open(c->sink, &c->objects) < 0 || lock_names_open(&c->lock_names) < 0)
         return why_nomem(why);
     return 0;
@@ -190,12 +150,13 @@ static void schedule_find(struct collector *c)
 static int lock_thread(void *context, uint64_t time_ns, int pid, int tid, uint32_t *ret_thread)
 {
     struct collector *c = context;
-    struct offcpu_seen *seen;
-    const uint64_t *exec = map_u64_find(&c->exec_of, (uint64_t)tid);
+    struct told_thread *seen;
+    const uint64_t *exec = map_u64_find(&c->threads.exec_of, (uint64_t)tid);
     *ret_thread = 0;
     if (!exec)
         return 0;
-    int r = offcpu_seen_get(c, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
+    int r = told_threads_get(&c->threads, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns,
+                             &seen);
     if (r == 0)
         *ret_thread = seen->thread;
     return r;
@@ -248,7 +209,8 @@ static int follow_until(void *context, uint64_t time_ns)
 
 static int follow_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
 {
-    return offcpu_seen_task(context, time_ns, task, pid, tid);
+    struct collector *c = context;
+    return told_threads_task(&c->threads, time_ns, task, pid, tid);
 }
 
 static void kernel_close(struct collector *c)
@@ -258,23 +220,16 @@ static void kernel_close(struct collector *c)
     bpf_ring_deinit(&c->ring);
     bpf_unit_close(c->unit);
     kernel_locks_close(c->kernel_locks);
-    known_stacks_close(c->known);
+    told_stacks_deinit(&c->told);
+    told_threads_deinit(&c->threads);
     objects_close(c->objects);
     lock_names_close(c->lock_names);
     map_u64_deinit(&c->futexes);
-    map_u64_deinit(&c->exec_of);
-    map_u64_deinit(&c->gone);
-    map_u64_deinit(&c->ref_at);
-    map_u64_deinit(&c->seen_at);
     map_u64_deinit(&c->tops);
     map_u64_deinit(&c->kernel_places);
-    VEC_FREE(&c->refs);
-    VEC_FREE(&c->seen);
-    VEC_FREE(&c->processes);
     VEC_FREE(&c->kernel_learnt);
     free(c->batch_keys);
     free(c->batch_tallies);
-    free(c->trace);
     free(c);
 }
 
@@ -313,7 +268,7 @@ int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_t
         return why_nomem(why);
     c->opts = *opts;
     c->sink = sink;
-    c->stacks = cpu_stacks(target->cpu);
+    c->stacks = c->threads.stacks = cpu_stacks(target->cpu);
     c->ring.wake_fd = -1;
     c->map_bytes = maps_bytes();
     uint64_t start_ns = own_cpu_ns();

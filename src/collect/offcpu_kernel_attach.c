@@ -30,8 +30,8 @@ static int stack_walk(struct collector *c, const struct user_look *look, uint64_
     int r = stacks_sample(c->stacks, &sample, &found);
     if (r < 0)
         return r;
-    *ret_ref = REF_OURS | (c->refs.len + 1);
-    return offcpu_ref_put(c, *ret_ref, found.stack);
+    *ret_ref = REF_OURS | (c->told.refs.len + 1);
+    return told_stacks_put(&c->told, *ret_ref, found.stack);
 }
 
 static int key_fill(struct collector *c, const struct user_look *look, struct offcpu_key *key)

@@ -9,7 +9,7 @@
 static int counters_put(struct collector *c)
 {
     uint64_t told[OFFCPU_COUNTS] = {0};
-    struct known_counts known = known_stacks_counts(c->known);
+    struct known_counts known = known_stacks_counts(c->told.known);
     struct objects_counts objects = objects_counts(c->objects);
     int r = bpf_counts_read(c->fds.counts, told, OFFCPU_COUNTS);
     if (r < 0)
@@ -28,9 +28,9 @@ static int counters_put(struct collector *c)
         {"waits.slots_verified", UNIT_COUNT, told[OFFCPU_VERIFIED]},
         {"waits.stacks_copied", UNIT_COUNT, told[OFFCPU_COPIED]},
         {"waits.stacks_read_again", UNIT_COUNT, told[OFFCPU_READ_AGAIN]},
-        {"waits.stacks_walked", UNIT_COUNT, c->walked},
-        {"waits.stacks_complete", UNIT_COUNT, c->complete},
-        {"waits.stacks_truncated", UNIT_COUNT, c->truncated},
+        {"waits.stacks_walked", UNIT_COUNT, c->told.walked},
+        {"waits.stacks_complete", UNIT_COUNT, c->told.complete},
+        {"waits.stacks_truncated", UNIT_COUNT, c->told.truncated},
         {"waits.stacks_learnt", UNIT_COUNT, known.learnt},
         {"waits.stacks_unlearnable", UNIT_COUNT, known.unlearnable},
         {"waits.kernel_recognised", UNIT_COUNT, told[OFFCPU_KERNEL_RECOGNISED]},
@@ -39,8 +39,8 @@ static int counters_put(struct collector *c)
         {"waits.stacks_taken_back", UNIT_COUNT, known.taken_back},
         {"waits.lost.stacks_spared", UNIT_COUNT, told[OFFCPU_SPARED]},
         {"waits.lost.stacks_unreadable", UNIT_COUNT, told[OFFCPU_UNREADABLE]},
-        {"waits.lost.stacks_stale", UNIT_COUNT, c->stale},
-        {"waits.lost.stacks_stray", UNIT_COUNT, c->stray + c->refs_lost},
+        {"waits.lost.stacks_stale", UNIT_COUNT, c->told.stale},
+        {"waits.lost.stacks_stray", UNIT_COUNT, c->told.stray + c->told.lost},
         {"waits.stacks_pushed_out", UNIT_COUNT, known.pushed_out},
         {"waits.lost.known_full", UNIT_COUNT, known.full},
         {"waits.lost.ring_full", UNIT_COUNT, told[OFFCPU_RING_FULL]},
@@ -48,7 +48,7 @@ static int counters_put(struct collector *c)
         {"waits.lost.wakers_merged", UNIT_COUNT, told[OFFCPU_TALLIES_MERGED]},
         {"waits.lost.tallies_full", UNIT_COUNT, told[OFFCPU_TALLIES_FULL]},
         {"waits.lost.kernel_stacks", UNIT_COUNT, told[OFFCPU_KERNEL_FULL]},
-        {"waits.lost.malformed", UNIT_COUNT, c->malformed + c->ring.damaged},
+        {"waits.lost.malformed", UNIT_COUNT, c->malformed + c->told.malformed + c->ring.damaged},
         {"waits.lost.objects", UNIT_COUNT, objects.beyond + objects.refused},
         {"waits.lost.refused", UNIT_COUNT, c->refused},
         {"waits.own_ns", UNIT_NS, c->own_ns},

@@ -12,41 +12,20 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "collect/bpf_ring.h"
+#include "collect/bpf_scope.h"
 #include "collect/bpf_unit.h"
 #include "collect/cpu.h"
 #include "collect/kernel_locks.h"
-#include "collect/known_stacks.h"
 #include "collect/lock_names.h"
 #include "collect/objects.h"
 #include "collect/offcpu_kernel.h"
 #include "collect/stacks.h"
+#include "collect/told_stacks.h"
 #include "format/offcpu.h"
 
 enum {
     OFFCPU_ROUND_MS = 90, /* how long a map of tallies is written to, at least */
-    OFFCPU_REFS_MAX = 1 << 21,
-    OFFCPU_THREADS_SEEN_MAX = 1 << 20,
     OFFCPU_BATCH = 512,
-};
-
-/* A stack of the program's, by its ref. */
-struct offcpu_ref {
-    uint32_t stack;    /* id of the sink */
-    uint64_t until_ns; /* what it said is void from here on; UINT64_MAX: it holds */
-};
-
-/* A thread as one program: another one after exec. */
-struct offcpu_seen {
-    uint32_t thread, process; /* ids of the sink; 0: not asked for yet */
-    uint64_t running_ns;      /* told so far */
-    bool ended;               /* its ids can no longer be asked for */
-};
-
-/* A process of which stacks are known to the program. */
-struct offcpu_process {
-    uint32_t kernel_tgid, exec;
-    int pid;
-    uint64_t generation; /* of its mappings, as of the last look */
 };
 
 /* A kernel stack that the program is told how to recognise. */
@@ -71,7 +50,8 @@ struct collector {
     struct bpf_unit *unit;
     struct bpf_ring ring;
     struct offcpu_fds fds;
-    struct known_stacks *known;
+    struct told_threads threads;
+    struct told_stacks told;
     struct objects *objects;
     struct lock_names *lock_names;
     struct map_u64 futexes;            /* objects whose names were asked for */
@@ -88,24 +68,16 @@ struct collector {
     uint64_t start_ns, stop_ns;
     bool stopped;
 
-    struct map_u64 ref_at; /* ref to index + 1 */
-    VEC(struct offcpu_ref) refs;
-    struct map_u64 seen_at; /* tid << 32 | exec to index + 1 */
-    struct map_u64 gone;    /* tid of a thread that has ended to process id << 32 | thread id; 0 */
-    struct map_u64 exec_of; /* tid to the exec it was last seen with */
-    VEC(struct offcpu_seen) seen;
-    VEC(struct offcpu_process) processes;
     struct map_u64 tops;          /* stack << 32 | kernel stack to stack with both */
     struct map_u64 kernel_places; /* call, kind and which to index + 1 */
     VEC(struct offcpu_kernel_learnt) kernel_learnt;
 
     struct offcpu_key *batch_keys;
     struct offcpu_tally *batch_tallies;
-    struct unwind_trace *trace;
     uint64_t schedule_start, schedule_end; /* addresses of __schedule(); 0: not known */
 
     uint32_t series_offcpu, series_running;
-    uint64_t events, walked, complete, truncated, stale, refs_lost, malformed, refused, stray;
+    uint64_t events, malformed, refused;
     uint64_t open_waits, filled;
     uint64_t own_ns; /* CPU time of ours, spent here */
     struct why why;  /* of a failure while following */
@@ -118,11 +90,8 @@ void offcpu_calls_fill(struct offcpu_call calls[OFFCPU_CALLS_MAX]);
 void offcpu_schedule_find(struct str text, uint64_t *ret_start, uint64_t *ret_end);
 
 /* offcpu_kernel_records.c */
-MUST_USE int offcpu_ref_put(struct collector *c, uint64_t ref, uint32_t stack);
 /* Takes all records up to a moment. */
 MUST_USE int offcpu_records_take(struct collector *c, uint64_t time_ns);
-/* What was mapped may have changed: stacks that hang on it are void from `since_ns` on. */
-void offcpu_code_check(struct collector *c, uint64_t since_ns);
 
 /* offcpu_kernel_frames.c */
 /* A kernel stack on top of another one; negative: none. */
@@ -147,12 +116,6 @@ MUST_USE int offcpu_attach_fill(struct collector *c, int pid);
 struct offcpu_span {
     uint64_t start_ns, wake_ns, end_ns;
 };
-/* The ids of a thread; made if need be. */
-MUST_USE int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t exec,
-                             uint64_t time_ns, struct offcpu_seen **ret);
-/* A thread begins, becomes another program or ends; before stacks learns of it. */
-MUST_USE int offcpu_seen_task(struct collector *c, uint64_t time_ns, enum cpu_task task, int pid,
-                              int tid);
 /* A futex of a process that is there: its object, with a name as far as it has one. */
 MUST_USE int offcpu_futex_see(struct collector *c, uint32_t process, uint32_t tgid,
                               uint64_t address, uint32_t *ret_object);

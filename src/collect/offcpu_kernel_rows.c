@@ -7,110 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- who ---- */
-
-int offcpu_seen_get(struct collector *c, uint32_t tid, uint32_t tgid, uint32_t exec,
-                    uint64_t time_ns, struct offcpu_seen **ret)
-{
-    bool fresh;
-    if (c->seen.len >= OFFCPU_THREADS_SEEN_MAX)
-        return -E2BIG;
-    uint64_t *at = map_u64_at(&c->seen_at, (uint64_t)tid << 32 | exec, &fresh);
-    if (!at)
-        return -ENOMEM;
-    if (fresh || *at == 0) {
-        struct offcpu_seen none = {0};
-        if (VEC_PUSH(&c->seen, none) < 0)
-            return -ENOMEM;
-        *at = c->seen.len;
-    }
-    struct offcpu_seen *seen = &c->seen.data[*at - 1];
-    uint64_t *last = map_u64_at(&c->exec_of, tid, NULL);
-    if (!last)
-        return -ENOMEM;
-    *ret = seen;
-    if (seen->ended)
-        return 0;
-    if (*last > exec) { /* it has become another program: what it was can no longer be asked */
-        const uint64_t *now = map_u64_find(&c->seen_at, (uint64_t)tid << 32 | *last);
-        if (seen->thread == 0 && now && c->seen.data[*now - 1].thread != 0) {
-            seen->thread = c->seen.data[*now - 1].thread;
-            seen->process = c->seen.data[*now - 1].process;
-        }
-        seen->ended = seen->thread != 0;
-        if (seen->ended)
-            return 0;
-    }
-    *last = exec;
-    const uint64_t *gone = map_u64_find(&c->gone, tid);
-    if (gone && *gone != 0) {
-        seen->thread = (uint32_t)*gone;
-        seen->process = (uint32_t)(*gone >> 32);
-        seen->ended = true;
-        return 0;
-    }
-    /* Asked anew each time: a thread that changes its name is another one for the sink. */
-    int r = stacks_thread(c->stacks, time_ns, (int)tgid, (int)tid, &seen->thread);
-    if (r == 0)
-        r = stacks_process(c->stacks, time_ns, (int)tgid, &seen->process);
-    return r;
-}
-
-/* What the ring says of its end may come a little late: its ids are kept from here. */
-static int gone_note(struct collector *c, uint64_t time_ns, int pid, int tid)
-{
-    uint32_t thread, process;
-    uint64_t *gone = map_u64_at(&c->gone, (uint64_t)tid, NULL);
-    if (!gone)
-        return -ENOMEM;
-    int r = stacks_thread(c->stacks, time_ns, pid, tid, &thread);
-    if (r == 0)
-        r = stacks_process(c->stacks, time_ns, pid, &process);
-    if (r == 0)
-        *gone = (uint64_t)process << 32 | thread;
-    return r;
-}
-
-int offcpu_seen_task(struct collector *c, uint64_t time_ns, enum cpu_task task, int pid, int tid)
-{
-    const uint64_t *exec = map_u64_find(&c->exec_of, (uint64_t)tid);
-    const uint64_t *at = exec ? map_u64_find(&c->seen_at, (uint64_t)tid << 32 | *exec) : NULL;
-    struct offcpu_seen *seen = at ? &c->seen.data[*at - 1] : NULL;
-    if (task == CPU_TASK_FORK) { /* the id was another thread's, which is gone */
-        uint64_t *gone = map_u64_find(&c->gone, (uint64_t)tid);
-        if (gone)
-            *gone = 0;
-        if (seen && seen->ended)
-            *seen = (struct offcpu_seen){0};
-        return 0;
-    }
-    int r = 0;
-    if (seen)
-        r = offcpu_seen_get(c, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
-    if (seen && r == 0)
-        seen->ended = true;
-    if (r == 0 && task == CPU_TASK_EXIT)
-        r = gone_note(c, time_ns, pid, tid);
-    return r;
-}
-
-/* ---- where ---- */
-
-/* A stack by its ref, as of the moment when it was seen. */
-static uint32_t user_part(struct collector *c, uint64_t ref, uint64_t time_ns)
-{
-    const uint64_t *at = ref ? map_u64_find(&c->ref_at, ref) : NULL;
-    if (!at) {
-        c->stray += ref != 0;
-        return 0;
-    }
-    const struct offcpu_ref *entry = &c->refs.data[*at - 1];
-    if (time_ns < entry->until_ns)
-        return entry->stack;
-    c->stale++;
-    return 0;
-}
-
 /* ---- on what ---- */
 
 /* Its name is asked for once, while the process is there. */
@@ -158,7 +54,7 @@ static int object_of(struct collector *c, const struct offcpu_key *key, uint32_t
 int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_ns,
                struct wait_info *ret_info, uint32_t *ret_row)
 {
-    struct offcpu_seen *seen;
+    struct told_thread *seen;
     struct wait_info info = {
         .kind = (enum wait_kind)key->kind,
         .syscall = key->syscall,
@@ -166,19 +62,21 @@ int offcpu_row(struct collector *c, const struct offcpu_key *key, uint64_t last_
         .detail = key->detail,
     };
     uint64_t now_ns = MIN(last_ns, c->until_ns ? c->until_ns : last_ns);
-    int r = offcpu_seen_get(c, key->tid, key->tgid, key->exec, now_ns, &seen);
+    int r = told_threads_get(&c->threads, key->tid, key->tgid, key->exec, now_ns, &seen);
     if (r < 0)
         return r;
     info.thread = seen->thread;
     r = object_of(c, key, seen->process, &info.object);
     if (r == 0 && key->waker_tid != 0) {
-        r = offcpu_seen_get(c, key->waker_tid, key->waker_tgid, key->waker_exec, now_ns, &seen);
+        r = told_threads_get(&c->threads, key->waker_tid, key->waker_tgid, key->waker_exec, now_ns,
+                             &seen);
         info.waker_thread = r == 0 ? seen->thread : 0;
     }
     if (r < 0)
         return r;
-    info.waker_stack = user_part(c, key->waker_stack, last_ns);
-    r = offcpu_kernel_part(c, user_part(c, key->stack, last_ns), key->kernel_stack, &info.stack);
+    info.waker_stack = told_stacks_find(&c->told, key->waker_stack, last_ns);
+    r = offcpu_kernel_part(c, told_stacks_find(&c->told, key->stack, last_ns), key->kernel_stack,
+                           &info.stack);
     if (r == 0)
         r = sink_wait(c->sink, &info, ret_row);
     if (r == 0)
@@ -233,7 +131,7 @@ int offcpu_event_put(struct collector *c, const struct offcpu_key *key,
     return r < 0 ? r : sink_wait_add(c->sink, row, &ready);
 }
 
-static int running_put(struct collector *c, struct offcpu_seen *seen, uint64_t time_ns,
+static int running_put(struct collector *c, struct told_thread *seen, uint64_t time_ns,
                        uint64_t running_ns)
 {
     if (running_ns <= seen->running_ns)
@@ -254,8 +152,9 @@ static int tally_put(struct collector *c, const struct offcpu_key *key,
     struct wait_info info = {0};
     uint32_t row = 0;
     if (key->kind == OFFCPU_KIND_RUNNING) {
-        struct offcpu_seen *seen;
-        int r = offcpu_seen_get(c, key->tid, key->tgid, key->exec, tally->last_ns, &seen);
+        struct told_thread *seen;
+        int r = told_threads_get(&c->threads, key->tid, key->tgid, key->exec, tally->last_ns,
+                                 &seen);
         return r < 0 ? r : running_put(c, seen, tally->last_ns, tally->total_ns);
     }
     int r = offcpu_row(c, key, tally->last_ns, &info, &row);
@@ -339,7 +238,7 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
     /* A map that changes while it is looked through may begin anew: hence a bound. */
     for (uint32_t i = 0; i < 2 * OFFCPU_THREADS_MAX; i++) {
         struct offcpu_thread thread;
-        struct offcpu_seen *seen;
+        struct told_thread *seen;
         uint32_t next;
         if (bpf_map_get_next_key(c->fds.threads, previous, &next) < 0)
             break;
@@ -350,7 +249,7 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
         if (bpf_map_lookup_elem(c->fds.threads, &key, &thread) < 0 || thread.since_ns > now_ns ||
             (thread.flags & OFFCPU_THREAD_EXITED))
             continue;
-        int r = offcpu_seen_get(c, thread.tid, thread.tgid, thread.exec, now_ns, &seen);
+        int r = told_threads_get(&c->threads, thread.tid, thread.tgid, thread.exec, now_ns, &seen);
         uint64_t running_ns = thread.running_ns;
         if (thread.on_ns > 0 && thread.on_ns < now_ns)
             running_ns += now_ns - thread.on_ns;

@@ -2,7 +2,12 @@
  * that both have mapped.
  *
  *     struct preload_header
- *     struct preload_thread[PRELOAD_THREADS_MAX]
+ *     struct preload_thread[PRELOAD_THREADS_MAX]       of the hooks for locks
+ *     struct preload_io_objects                        (format/preload_io.h)
+ *     struct preload_io_thread[PRELOAD_THREADS_MAX]    of the hooks for I/O
+ *
+ * Each family of hooks has places of its own, so that whoever reads one family needs nothing of
+ * the other. whyslow switches families on before the target begins.
  *
  * A thread of the target takes a place of its own when it first has something to tell, writes
  * records into the ring there, and never waits: what finds no room is counted. whyslow reads,
@@ -25,11 +30,12 @@
 
 enum {
     PRELOAD_MAGIC = 0x77737031,
-    PRELOAD_VERSION = 1,
+    PRELOAD_VERSION = 2,
     PRELOAD_THREADS_MAX = 2048,
-    PRELOAD_RING_BYTES = 64 << 10,
+    PRELOAD_RING_BYTES = 128 << 10,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
-    PRELOAD_KNOWN = 32,             /* stacks of a thread */
+    PRELOAD_KNOWN = 128,            /* stacks of a thread, */
+    PRELOAD_KNOWN_WAYS = 8,         /* in sets of so many */
     PRELOAD_KNOWN_SLOTS = 150,
     PRELOAD_REGISTERS = 12,
     PRELOAD_ROWS = 32,       /* of waits that are added up there, by what they have in common */
@@ -55,18 +61,25 @@ struct preload_registers {
     uint64_t reg[PRELOAD_REGISTERS];
 };
 
+enum preload_family_name { PRELOAD_LOCK_HOOKS, PRELOAD_IO_HOOKS, PRELOAD_FAMILIES };
+
+struct preload_family {
+    uint32_t on;       /* by whyslow, before the target begins */
+    uint32_t serial;   /* of the last place taken */
+    uint64_t homeless; /* records of threads that found no place */
+    /* A bit for each place in which something is new; taken away by whyslow before it looks. */
+    uint64_t fresh[PRELOAD_THREADS_MAX / 64] __attribute__((aligned(128)));
+};
+_Static_assert(sizeof(struct preload_family) == 384, "shared with the target");
+
 struct preload_header {
     uint32_t magic, version;
     uint64_t bytes;     /* of all */
     uint32_t over;      /* by whyslow: it takes nothing any more */
     uint32_t processes; /* that have the library: it counts itself in */
-    uint32_t serial;    /* of the last place taken */
-    uint32_t unused;
-    uint64_t homeless; /* records of threads that found no place */
-    /* A bit for each place in which something is new; taken away by whyslow before it looks. */
-    uint64_t fresh[PRELOAD_THREADS_MAX / 64] __attribute__((aligned(128)));
+    struct preload_family families[PRELOAD_FAMILIES];
 };
-_Static_assert(sizeof(struct preload_header) == 384, "shared with the target");
+_Static_assert(sizeof(struct preload_header) == 128 + 2 * 384, "shared with the target");
 
 enum preload_state {
     PRELOAD_FREE = 0,
@@ -91,6 +104,12 @@ static inline uint64_t preload_known_tag(uint64_t pc, uint64_t sp)
     return ((pc ^ sp << 17 ^ sp >> 13) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
+/* The first of the PRELOAD_KNOWN_WAYS among which a stack with this tag may be. */
+static inline unsigned preload_known_set(uint64_t tag)
+{
+    return (unsigned)(tag >> 32) % (PRELOAD_KNOWN / PRELOAD_KNOWN_WAYS) * PRELOAD_KNOWN_WAYS;
+}
+
 #define PRELOAD_LONG_NS 1000000u /* from here on a wait is told by itself */
 /* The same of a hold, so that its holder's time off the CPU can be found. Below, there is none
  * worth speaking of: to go and come back takes about as long. */
@@ -100,7 +119,9 @@ enum preload_kind {
     PRELOAD_PAD = 0, /* nothing, up to the end of the ring */
     PRELOAD_STACK = 1,
     PRELOAD_WAIT = 2,
-    PRELOAD_HOLD = 3, /* a lock was held from start_ns to end_ns */
+    PRELOAD_HOLD = 3,  /* a lock was held from start_ns to end_ns */
+    PRELOAD_CALL = 4,  /* format/preload_io.h */
+    PRELOAD_PIECE = 5, /* the same */
 };
 
 enum preload_lock {
@@ -199,10 +220,10 @@ struct preload_thread {
     struct preload_known known[PRELOAD_KNOWN] __attribute__((aligned(4096)));
     uint8_t ring[PRELOAD_RING_BYTES] __attribute__((aligned(4096)));
 } __attribute__((aligned(4096)));
-_Static_assert(sizeof(struct preload_thread) == 5 * 4096 + 65536 + PRELOAD_RING_BYTES,
+_Static_assert(sizeof(struct preload_thread) == 66 * 4096 + PRELOAD_RING_BYTES,
                "shared with the target");
 
 enum {
     PRELOAD_HEADER_BYTES = 4096,
-    PRELOAD_BYTES = PRELOAD_HEADER_BYTES + PRELOAD_THREADS_MAX * (int)sizeof(struct preload_thread),
+    PRELOAD_LOCKS_BYTES = PRELOAD_THREADS_MAX * (int)sizeof(struct preload_thread),
 };

@@ -8,7 +8,7 @@
 #include "model/call.h"
 #include "model/request.h"
 
-/* Bounds, so that a target cannot make us eat the machine. */
+/* Bounds, so that a target cannot make us eat the machine: some 1.2 GiB at worst. */
 enum {
     CALL_BOOK_CALLS_MAX = 1 << 20,
     CALL_BOOK_DEVICES_MAX = 1 << 12,
@@ -67,4 +67,8 @@ MUST_USE int call_book_request_add(struct call_book *book, uint32_t request,
 void call_tally_add(struct call_tally *to, const struct call_tally *tally);
 void device_tally_add(struct device_tally *to, const struct device_tally *tally);
 void request_tally_add(struct request_tally *to, const struct request_tally *tally);
+/* False for an event with a row or connection that was never given out, or that ends before it
+ * begins or after 2^63 ns. An answer whose first byte was not seen meanwhile counts as begun when
+ * it ended. */
+MUST_USE bool call_book_event_settle(const struct call_book *book, struct request_event *event);
 void call_book_deinit(struct call_book *book);

@@ -349,6 +349,91 @@ static int memory_wait_event(struct sink *sink, const struct wait_event *event)
     return ADD(memory, wait_events, kept, &id);
 }
 
+static int memory_call(struct sink *sink, const struct call_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (info->thread == 0 || info->thread > memory->threads.len ||
+        info->stack > memory->interned.stacks.len || info->object > memory->book.objects.len)
+        return -EINVAL;
+    return settle(memory, call_book_call(&memory->calls, info, ret_id));
+}
+
+static int memory_call_add(struct sink *sink, uint32_t call, const struct call_tally *tally)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error ? memory->error
+                         : settle(memory, call_book_call_add(&memory->calls, call, tally));
+}
+
+static int memory_device(struct sink *sink, const struct device_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error ? memory->error
+                         : settle(memory, call_book_device(&memory->calls, info, ret_id));
+}
+
+static int memory_device_add(struct sink *sink, uint32_t device, const struct device_tally *tally)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error ? memory->error
+                         : settle(memory, call_book_device_add(&memory->calls, device, tally));
+}
+
+static int memory_connection(struct sink *sink, const struct connection_info *info,
+                             uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (info->process > memory->processes.len || info->object > memory->book.objects.len)
+        return -EINVAL;
+    return settle(memory, call_book_connection(&memory->calls, info, ret_id));
+}
+
+static int memory_connection_end(struct sink *sink, uint32_t connection,
+                                 const struct connection_end *end)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error
+               ? memory->error
+               : settle(memory, call_book_connection_end(&memory->calls, connection, end));
+}
+
+static int memory_request(struct sink *sink, const struct request_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    size_t texts = memory->interned.texts.len;
+    if (info->thread > memory->threads.len || info->stack > memory->interned.stacks.len ||
+        info->peer > texts || info->text > texts || info->result > texts)
+        return -EINVAL;
+    return settle(memory, call_book_request(&memory->calls, info, ret_id));
+}
+
+static int memory_request_add(struct sink *sink, uint32_t request,
+                              const struct request_tally *tally)
+{
+    struct sink_memory *memory = of(sink);
+    return memory->error ? memory->error
+                         : settle(memory, call_book_request_add(&memory->calls, request, tally));
+}
+
+static int memory_request_event(struct sink *sink, const struct request_event *event)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    struct request_event kept = *event;
+    if (event->payload > memory->interned.texts.len ||
+        !call_book_event_settle(&memory->calls, &kept))
+        return -EINVAL;
+    uint32_t id;
+    return ADD(memory, request_events, kept, &id);
+}
+
 const struct sink_ops sink_memory_ops = {
     .text = memory_text,
     .process = memory_process,
@@ -374,6 +459,15 @@ const struct sink_ops sink_memory_ops = {
     .wait = memory_wait,
     .wait_add = memory_wait_add,
     .wait_event = memory_wait_event,
+    .call = memory_call,
+    .call_add = memory_call_add,
+    .device = memory_device,
+    .device_add = memory_device_add,
+    .connection = memory_connection,
+    .connection_end = memory_connection_end,
+    .request = memory_request,
+    .request_add = memory_request_add,
+    .request_event = memory_request_event,
 };
 
 void sink_memory_deinit(struct sink_memory *memory)
@@ -395,5 +489,7 @@ void sink_memory_deinit(struct sink_memory *memory)
     VEC_FREE(&memory->documents);
     wait_book_deinit(&memory->book);
     VEC_FREE(&memory->wait_events);
+    call_book_deinit(&memory->calls);
+    VEC_FREE(&memory->request_events);
     *memory = SINK_MEMORY_INIT;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "model/call_book.h"
 #include "model/interned.h"
 #include "model/sink.h"
 #include "model/wait_book.h"
@@ -69,6 +70,8 @@ struct sink_memory {
     VEC(struct memory_document) documents;
     struct wait_book book; /* objects and rows of waits */
     VEC(struct wait_event) wait_events;
+    struct call_book calls; /* rows of calls, devices, connections, requests */
+    VEC(struct request_event) request_events;
     size_t samples_max; /* 0: SINK_MEMORY_SAMPLES_MAX; lower it to play a full disk */
     int error;          /* the first failure, negative; every later call returns it */
     uint64_t dropped;   /* samples after it */

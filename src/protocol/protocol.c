@@ -8,6 +8,9 @@ const struct protocol_ops *const protocols[] = {
     &protocol_http2,
     &protocol_http1,
     &protocol_dns,
+    &protocol_postgres,
+    &protocol_mysql,
+    &protocol_redis,
     NULL,
 };
 

@@ -92,7 +92,9 @@ static int counts_load(struct recording *recording, struct why *why)
         [RECORDING_MAPPING] = "mapping",   [RECORDING_FRAME] = "frame",
         [RECORDING_FUNCTION] = "function", [RECORDING_STACK] = "stack",
         [RECORDING_SERIES] = "series",     [RECORDING_OBJECT] = "object",
-        [RECORDING_WAIT] = "wait",
+        [RECORDING_WAIT] = "wait",         [RECORDING_CALL] = "call",
+        [RECORDING_DEVICE] = "device",     [RECORDING_CONNECTION] = "connection",
+        [RECORDING_REQUEST] = "request",
     };
     for (size_t i = 0; i < RECORDING_TABLES; i++) {
         char sql[80];

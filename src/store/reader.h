@@ -42,6 +42,10 @@ enum recording_table {
     RECORDING_SERIES,
     RECORDING_OBJECT,
     RECORDING_WAIT,
+    RECORDING_CALL,
+    RECORDING_DEVICE,
+    RECORDING_CONNECTION,
+    RECORDING_REQUEST,
     RECORDING_TABLES,
 };
 uint32_t recording_count(const struct recording *recording, enum recording_table table);
@@ -136,6 +140,27 @@ struct recorded_wait {
     struct wait_info info;
     struct wait_tally tally;
 };
+struct recorded_call {
+    uint32_t id;
+    struct call_info info;
+    struct call_tally tally;
+};
+struct recorded_device {
+    uint32_t id;
+    struct device_info info;
+    struct device_tally tally;
+};
+struct recorded_connection {
+    uint32_t id;
+    struct connection_info info; /* flags and service as of its end */
+    uint64_t closed_ns;          /* 0: it was still open */
+    uint64_t requests, bytes_out, bytes_in;
+};
+struct recorded_request {
+    uint32_t id;
+    struct request_info info;
+    struct request_tally tally;
+};
 struct recorded_source_line {
     uint32_t file;
     uint32_t line;
@@ -174,6 +199,12 @@ RECORDING_EACH(object, struct recorded_object);
 RECORDING_EACH(wait, struct recorded_wait);
 /* In the order they were told; start_ns <= wake_ns <= run_ns. */
 RECORDING_EACH(wait_event, struct wait_event);
+RECORDING_EACH(call, struct recorded_call);
+RECORDING_EACH(device, struct recorded_device);
+RECORDING_EACH(connection, struct recorded_connection);
+RECORDING_EACH(request, struct recorded_request);
+/* In the order they were told; start_ns <= first_byte_ns <= end_ns. */
+RECORDING_EACH(request_event, struct request_event);
 RECORDING_EACH(source_line, struct recorded_source_line);
 RECORDING_EACH(instruction, struct recorded_instruction);
 RECORDING_EACH(counter, struct recorded_counter);

@@ -132,15 +132,34 @@ static int32_t rows_i32(struct rows *rows, int column)
     return (int32_t)number;
 }
 
-static void rows_buckets(struct rows *rows, int column, struct wait_tally *tally)
+static void rows_histogram(struct rows *rows, int column, uint32_t *ret,
+                           bool (*decode)(const unsigned char *bytes, size_t size, uint32_t *ret))
 {
     const unsigned char *bytes = sqlite3_column_blob(rows->stmt, column);
     size_t size = (size_t)sqlite3_column_bytes(rows->stmt, column);
     if (!bytes && size > 0 && rows->error == 0)
         rows->error = why_nomem(rows->why);
     if (sqlite3_column_type(rows->stmt, column) != SQLITE_BLOB || (!bytes && size > 0) ||
-        !wait_buckets_decode(bytes, size, tally->buckets))
+        !decode(bytes, size, ret))
         rows_damage(rows, column);
+}
+
+/* Counts, durations and bytes in columns that follow each other. */
+static void rows_numbers(struct rows *rows, int column, uint64_t *const *ret, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *ret[i] = rows_number(rows, column + (int)i, INT64_MAX);
+}
+
+/* A duration behind a time; their sum is a time as well. */
+static uint64_t rows_later(struct rows *rows, int column, uint64_t from_ns)
+{
+    uint64_t ns = rows_number(rows, column, INT64_MAX);
+    if (from_ns + ns > INT64_MAX) {
+        rows_damage(rows, column);
+        return from_ns;
+    }
+    return from_ns + ns;
 }
 
 static int rows_kind(struct rows *rows, int column, int (*find)(const char *name))
@@ -313,7 +332,7 @@ EACH(wait, struct recorded_wait,
     row->tally.last_ns = rows_number(rows, 14, INT64_MAX);
     row->tally.owned_ns = rows_number(rows, 15, INT64_MAX);
     row->tally.owner_off_ns = rows_number(rows, 16, INT64_MAX);
-    rows_buckets(rows, 17, &row->tally);
+    rows_histogram(rows, 17, row->tally.buckets, wait_buckets_decode);
 }
 
 EACH(wait_event, struct wait_event,
@@ -322,12 +341,104 @@ EACH(wait_event, struct wait_event,
     (void)rows_own_id(rows);
     row->wait = rows_id(rows, 1, RECORDING_WAIT, false);
     row->start_ns = rows_number(rows, 2, INT64_MAX);
-    row->wake_ns = row->start_ns + rows_number(rows, 3, INT64_MAX);
-    if (row->wake_ns > INT64_MAX)
-        rows_damage(rows, 3);
-    row->run_ns = row->wake_ns + rows_number(rows, 4, INT64_MAX);
-    if (row->wake_ns <= INT64_MAX && row->run_ns > INT64_MAX)
-        rows_damage(rows, 4);
+    row->wake_ns = rows_later(rows, 3, row->start_ns);
+    row->run_ns = rows_later(rows, 4, row->wake_ns);
+}
+
+EACH(call, struct recorded_call,
+     "SELECT id, thread, stack, object, syscall, error, flags, count, total_ns, max_ns, first_ns,"
+     " last_ns, bytes, asked_bytes, partial, placed, sequential, missed, missed_bytes, buckets,"
+     " sizes FROM call ORDER BY id")
+{
+    struct call_tally *tally = &row->tally;
+    uint64_t *const numbers[] = {&tally->count,       &tally->total_ns, &tally->max_ns,
+                                 &tally->first_ns,    &tally->last_ns,  &tally->bytes,
+                                 &tally->asked_bytes, &tally->partial,  &tally->placed,
+                                 &tally->sequential,  &tally->missed,   &tally->missed_bytes};
+    row->id = rows_own_id(rows);
+    row->info.thread = rows_id(rows, 1, RECORDING_THREAD, false);
+    row->info.stack = rows_id(rows, 2, RECORDING_STACK, true);
+    row->info.object = rows_id(rows, 3, RECORDING_OBJECT, true);
+    row->info.syscall = rows_i32(rows, 4);
+    row->info.error = rows_u32(rows, 5);
+    row->info.flags = rows_u32(rows, 6);
+    rows_numbers(rows, 7, numbers, ARRAY_SIZE(numbers));
+    rows_histogram(rows, 19, tally->buckets, wait_buckets_decode);
+    rows_histogram(rows, 20, tally->sizes, call_sizes_decode);
+}
+
+EACH(device, struct recorded_device,
+     "SELECT id, number, op, name, count, bytes, total_ns, max_ns, first_ns, last_ns, depth_ns,"
+     " depth_max, buckets, sizes FROM device ORDER BY id")
+{
+    struct device_tally *tally = &row->tally;
+    uint64_t *const numbers[] = {&tally->count,    &tally->bytes,    &tally->total_ns,
+                                 &tally->max_ns,   &tally->first_ns, &tally->last_ns,
+                                 &tally->depth_ns, &tally->depth_max};
+    row->id = rows_own_id(rows);
+    row->info.number = rows_u32(rows, 1);
+    row->info.op = (enum device_op)rows_kind(rows, 2, schema_device_op_find);
+    row->info.name = rows_text(rows, 3);
+    rows_numbers(rows, 4, numbers, ARRAY_SIZE(numbers));
+    rows_histogram(rows, 12, tally->buckets, wait_buckets_decode);
+    rows_histogram(rows, 13, tally->sizes, call_sizes_decode);
+}
+
+EACH(connection, struct recorded_connection,
+     "SELECT id, process, object, protocol, role, flags, ifnull(opened_ns, 0) AS opened_ns,"
+     " ifnull(closed_ns, 0) AS closed_ns, requests, bytes_out, bytes_in, peer, service"
+     " FROM connection ORDER BY id")
+{
+    uint64_t *const numbers[] = {&row->info.opened_ns, &row->closed_ns, &row->requests,
+                                 &row->bytes_out, &row->bytes_in};
+    row->id = rows_own_id(rows);
+    row->info.process = rows_id(rows, 1, RECORDING_PROCESS, true);
+    row->info.object = rows_id(rows, 2, RECORDING_OBJECT, true);
+    row->info.protocol = (enum request_protocol)rows_kind(rows, 3, schema_request_protocol_find);
+    row->info.role = (enum request_role)rows_kind(rows, 4, schema_request_role_find);
+    row->info.flags = rows_u32(rows, 5);
+    rows_numbers(rows, 6, numbers, ARRAY_SIZE(numbers));
+    row->info.peer = rows_text(rows, 11);
+    row->info.service = rows_text(rows, 12);
+}
+
+EACH(request, struct recorded_request,
+     "SELECT id, protocol, role, thread, stack, peer, text, result, count, total_ns, max_ns,"
+     " first_byte_ns, first_ns, last_ns, bytes_out, bytes_in, failed, reused, unanswered,"
+     " parameters, buckets FROM request ORDER BY id")
+{
+    struct request_tally *tally = &row->tally;
+    uint64_t *const numbers[] = {&tally->count,         &tally->total_ns,   &tally->max_ns,
+                                 &tally->first_byte_ns, &tally->first_ns,   &tally->last_ns,
+                                 &tally->bytes_out,     &tally->bytes_in,   &tally->failed,
+                                 &tally->reused,        &tally->unanswered, &tally->parameters};
+    row->id = rows_own_id(rows);
+    row->info.protocol = (enum request_protocol)rows_kind(rows, 1, schema_request_protocol_find);
+    row->info.role = (enum request_role)rows_kind(rows, 2, schema_request_role_find);
+    row->info.thread = rows_id(rows, 3, RECORDING_THREAD, true);
+    row->info.stack = rows_id(rows, 4, RECORDING_STACK, true);
+    row->info.peer = rows_id(rows, 5, RECORDING_TEXT, true);
+    row->info.text = rows_id(rows, 6, RECORDING_TEXT, true);
+    row->info.result = rows_id(rows, 7, RECORDING_TEXT, true);
+    rows_numbers(rows, 8, numbers, ARRAY_SIZE(numbers));
+    rows_histogram(rows, 20, tally->buckets, wait_buckets_decode);
+}
+
+EACH(request_event, struct request_event,
+     "SELECT id, request, connection, start_ns, first_byte_ns, rest_ns, bytes_out, bytes_in,"
+     " parameters, flags, payload FROM request_event ORDER BY id")
+{
+    (void)rows_own_id(rows);
+    row->request = rows_id(rows, 1, RECORDING_REQUEST, false);
+    row->connection = rows_id(rows, 2, RECORDING_CONNECTION, false);
+    row->start_ns = rows_number(rows, 3, INT64_MAX);
+    row->first_byte_ns = rows_later(rows, 4, row->start_ns);
+    row->end_ns = rows_later(rows, 5, row->first_byte_ns);
+    row->bytes_out = rows_number(rows, 6, INT64_MAX);
+    row->bytes_in = rows_number(rows, 7, INT64_MAX);
+    row->parameters = rows_bits(rows, 8);
+    row->flags = rows_u32(rows, 9);
+    row->payload = rows_id(rows, 10, RECORDING_TEXT, true);
 }
 
 EACH(source_line, struct recorded_source_line,

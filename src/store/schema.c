@@ -73,10 +73,43 @@ static const char step_3[] =
     "CREATE TABLE wait_event(id INTEGER PRIMARY KEY, wait INTEGER NOT NULL,"
     "  start_ns INTEGER NOT NULL, blocked_ns INTEGER NOT NULL, runq_ns INTEGER NOT NULL);";
 
+/* Calls to the kernel, devices, connections and requests. Requests that are told one by one have
+ * durations as waits do; the payload, which hardly anybody asks for, is a text. */
+static const char step_4[] =
+    "CREATE TABLE call(id INTEGER PRIMARY KEY, thread INTEGER NOT NULL, stack INTEGER NOT NULL,"
+    "  object INTEGER NOT NULL, syscall INTEGER NOT NULL, error INTEGER NOT NULL,"
+    "  flags INTEGER NOT NULL, count INTEGER NOT NULL, total_ns INTEGER NOT NULL,"
+    "  max_ns INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL,"
+    "  bytes INTEGER NOT NULL, asked_bytes INTEGER NOT NULL, partial INTEGER NOT NULL,"
+    "  placed INTEGER NOT NULL, sequential INTEGER NOT NULL, missed INTEGER NOT NULL,"
+    "  missed_bytes INTEGER NOT NULL, buckets BLOB NOT NULL, sizes BLOB NOT NULL);"
+    "CREATE TABLE device(id INTEGER PRIMARY KEY, number INTEGER NOT NULL, op TEXT NOT NULL,"
+    "  name TEXT NOT NULL, count INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+    "  total_ns INTEGER NOT NULL, max_ns INTEGER NOT NULL, first_ns INTEGER NOT NULL,"
+    "  last_ns INTEGER NOT NULL, depth_ns INTEGER NOT NULL, depth_max INTEGER NOT NULL,"
+    "  buckets BLOB NOT NULL, sizes BLOB NOT NULL);"
+    "CREATE TABLE connection(id INTEGER PRIMARY KEY, process INTEGER NOT NULL,"
+    "  object INTEGER NOT NULL, protocol TEXT NOT NULL, role TEXT NOT NULL,"
+    "  flags INTEGER NOT NULL, opened_ns INTEGER, closed_ns INTEGER, requests INTEGER NOT NULL,"
+    "  bytes_out INTEGER NOT NULL, bytes_in INTEGER NOT NULL, peer TEXT NOT NULL,"
+    "  service TEXT NOT NULL);"
+    "CREATE TABLE request(id INTEGER PRIMARY KEY, protocol TEXT NOT NULL, role TEXT NOT NULL,"
+    "  thread INTEGER NOT NULL, stack INTEGER NOT NULL, peer INTEGER NOT NULL,"
+    "  text INTEGER NOT NULL, result INTEGER NOT NULL, count INTEGER NOT NULL,"
+    "  total_ns INTEGER NOT NULL, max_ns INTEGER NOT NULL, first_byte_ns INTEGER NOT NULL,"
+    "  first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, bytes_out INTEGER NOT NULL,"
+    "  bytes_in INTEGER NOT NULL, failed INTEGER NOT NULL, reused INTEGER NOT NULL,"
+    "  unanswered INTEGER NOT NULL, parameters INTEGER NOT NULL, buckets BLOB NOT NULL);"
+    "CREATE TABLE request_event(id INTEGER PRIMARY KEY, request INTEGER NOT NULL,"
+    "  connection INTEGER NOT NULL, start_ns INTEGER NOT NULL, first_byte_ns INTEGER NOT NULL,"
+    "  rest_ns INTEGER NOT NULL, bytes_out INTEGER NOT NULL, bytes_in INTEGER NOT NULL,"
+    "  parameters INTEGER NOT NULL, flags INTEGER NOT NULL, payload INTEGER NOT NULL);";
+
 const struct schema_step schema_steps[] = {
     {step_1},
     {step_2},
     {step_3},
+    {step_4},
 };
 const unsigned schema_version = ARRAY_SIZE(schema_steps);
 
@@ -87,7 +120,12 @@ const struct schema_table schema_tables[] = {
     {"sample", "every single sample in time, unpacked from chunk while you read"},
     {"wait", "waits that are alike, added up: thread, stack, object, who ended it, how long"},
     {"wait_event", "long waits one by one: off the CPU, blocked for, then ready to run for"},
-    {"object", "what is waited for: files, pipes, sockets, locks, children"},
+    {"call", "calls to the kernel that are alike, added up: thread, stack, object, bytes, time"},
+    {"device", "block devices and their operations: how many, how large, how long"},
+    {"connection", "connections on which requests were seen: peer, service, protocol"},
+    {"request", "requests that are alike, added up: normalised text, peer, call site, time"},
+    {"request_event", "requests one by one: up to the answer's first byte, then up to its last"},
+    {"object", "what is waited for or asked: files, pipes, sockets, locks, children"},
     {"stack", "call stacks as a tree: a frame and the stack of its caller"},
     {"frame", "places in code: an address in an image, or a name"},
     {"location", "function, file and line of a frame, inlined functions first"},
@@ -188,9 +226,23 @@ static const char *const object_kinds[] = {
     [OBJECT_KERNEL_LOCK] = "kernel_lock",
     [OBJECT_PROCESS] = "process",
     [OBJECT_OTHER] = "other",
+    [OBJECT_PATH] = "path",
 };
 static const char *const wait_kinds[] = {
     [WAIT_BLOCKED] = "blocked", [WAIT_RUNQ] = "runq", [WAIT_HOLD] = "hold"};
+static const char *const device_ops[] = {[DEVICE_READ] = "read",
+                                         [DEVICE_WRITE] = "write",
+                                         [DEVICE_FLUSH] = "flush",
+                                         [DEVICE_DISCARD] = "discard"};
+_Static_assert(ARRAY_SIZE(device_ops) == DEVICE_OPS, "an operation has a name in the file");
+static const char *const request_protocols[] = {
+    [REQUEST_HTTP1] = "http",    [REQUEST_HTTP2] = "http2", [REQUEST_POSTGRESQL] = "postgresql",
+    [REQUEST_MYSQL] = "mysql",   [REQUEST_REDIS] = "redis", [REQUEST_DNS] = "dns",
+    [REQUEST_SQLITE] = "sqlite",
+};
+_Static_assert(ARRAY_SIZE(request_protocols) == REQUEST_PROTOCOLS, "and so has a protocol");
+static const char *const request_roles[] = {
+    [REQUEST_CLIENT] = "client", [REQUEST_SERVER] = "server", [REQUEST_INSIDE] = "inside"};
 
 NAMES(schema_unit, enum unit, units)
 NAMES(schema_image_kind, enum image_kind, image_kinds)
@@ -198,3 +250,6 @@ NAMES(schema_frame_kind, enum frame_kind, frame_kinds)
 NAMES(schema_series_kind, enum series_kind, series_kinds)
 NAMES(schema_object_kind, enum object_kind, object_kinds)
 NAMES(schema_wait_kind, enum wait_kind, wait_kinds)
+NAMES(schema_device_op, enum device_op, device_ops)
+NAMES(schema_request_protocol, enum request_protocol, request_protocols)
+NAMES(schema_request_role, enum request_role, request_roles)

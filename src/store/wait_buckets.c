@@ -30,12 +30,11 @@ static size_t number_get(const unsigned char *bytes, size_t size, uint32_t *ret)
     return 0;
 }
 
-size_t wait_buckets_encode(const uint32_t buckets[WAIT_BUCKETS],
-                           unsigned char bytes[WAIT_BUCKETS_BYTES_MAX])
+static size_t encode(const uint32_t *buckets, uint32_t count, unsigned char *bytes)
 {
     size_t len = 0;
     uint32_t next = 0; /* the bucket that a gap of 0 means */
-    for (uint32_t i = 0; i < WAIT_BUCKETS; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         if (buckets[i] == 0)
             continue;
         len += number_put(bytes + len, i - next);
@@ -45,14 +44,14 @@ size_t wait_buckets_encode(const uint32_t buckets[WAIT_BUCKETS],
     return len;
 }
 
-bool wait_buckets_decode(const unsigned char *bytes, size_t size, uint32_t ret[WAIT_BUCKETS])
+/* `buckets` is all zeroes and may be left half filled. */
+static bool decode(const unsigned char *bytes, size_t size, uint32_t *buckets, uint32_t most)
 {
-    uint32_t buckets[WAIT_BUCKETS] = {0};
     uint32_t next = 0;
     for (size_t at = 0; at < size;) {
         uint32_t gap = 0, count = 0;
         size_t len = number_get(bytes + at, size - at, &gap);
-        if (len == 0 || gap >= WAIT_BUCKETS - next)
+        if (len == 0 || gap >= most - next)
             return false;
         at += len;
         len = number_get(bytes + at, size - at, &count);
@@ -62,6 +61,35 @@ bool wait_buckets_decode(const unsigned char *bytes, size_t size, uint32_t ret[W
         buckets[next + gap] = count;
         next += gap + 1;
     }
+    return true;
+}
+
+size_t wait_buckets_encode(const uint32_t buckets[WAIT_BUCKETS],
+                           unsigned char bytes[WAIT_BUCKETS_BYTES_MAX])
+{
+    return encode(buckets, WAIT_BUCKETS, bytes);
+}
+
+bool wait_buckets_decode(const unsigned char *bytes, size_t size, uint32_t ret[WAIT_BUCKETS])
+{
+    uint32_t buckets[WAIT_BUCKETS] = {0};
+    if (!decode(bytes, size, buckets, WAIT_BUCKETS))
+        return false;
     memcpy(ret, buckets, sizeof(buckets));
+    return true;
+}
+
+size_t call_sizes_encode(const uint32_t sizes[CALL_SIZES],
+                         unsigned char bytes[CALL_SIZES_BYTES_MAX])
+{
+    return encode(sizes, CALL_SIZES, bytes);
+}
+
+bool call_sizes_decode(const unsigned char *bytes, size_t size, uint32_t ret[CALL_SIZES])
+{
+    uint32_t sizes[CALL_SIZES] = {0};
+    if (!decode(bytes, size, sizes, CALL_SIZES))
+        return false;
+    memcpy(ret, sizes, sizeof(sizes));
     return true;
 }

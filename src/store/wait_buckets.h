@@ -1,4 +1,4 @@
-/* The histogram of a row of waits as bytes: what wait.buckets holds.
+/* The histogram of a row of waits as bytes: what wait.buckets holds, and call.buckets and others.
  *
  * For every bucket that is not empty, two numbers: how many empty ones lie between it and the
  * one before, and its count. Numbers are LEB128: seven bits a byte, the lowest first. Most rows
@@ -8,13 +8,14 @@
 #pragma once
 
 #include "base/macros.h"
+#include "model/call.h"
 #include "model/wait.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* A gap is below 128: one byte; a count has 32 bits: five. */
-enum { WAIT_BUCKETS_BYTES_MAX = WAIT_BUCKETS * 6 };
+enum { WAIT_BUCKETS_BYTES_MAX = WAIT_BUCKETS * 6, CALL_SIZES_BYTES_MAX = CALL_SIZES * 6 };
 
 /* How many bytes were written. */
 size_t wait_buckets_encode(const uint32_t buckets[WAIT_BUCKETS],
@@ -23,3 +24,7 @@ size_t wait_buckets_encode(const uint32_t buckets[WAIT_BUCKETS],
  * untouched then. */
 MUST_USE bool wait_buckets_decode(const unsigned char *bytes, size_t size,
                                   uint32_t ret[WAIT_BUCKETS]);
+/* The same for sizes of calls. */
+size_t call_sizes_encode(const uint32_t sizes[CALL_SIZES],
+                         unsigned char bytes[CALL_SIZES_BYTES_MAX]);
+MUST_USE bool call_sizes_decode(const unsigned char *bytes, size_t size, uint32_t ret[CALL_SIZES]);

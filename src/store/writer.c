@@ -361,6 +361,15 @@ static const struct sink_ops writer_ops = {
     .wait = writer_wait,
     .wait_add = writer_wait_add,
     .wait_event = writer_wait_event,
+    .call = writer_call,
+    .call_add = writer_call_add,
+    .device = writer_device,
+    .device_add = writer_device_add,
+    .connection = writer_connection,
+    .connection_end = writer_connection_end,
+    .request = writer_request,
+    .request_add = writer_request_add,
+    .request_event = writer_request_event,
 };
 
 static int flush_interned(struct recording_writer *writer)
@@ -413,6 +422,8 @@ int recording_writer_commit(struct recording_writer *writer)
         r = series_flush(writer, id);
     if (r == 0)
         r = writer_waits_flush(writer);
+    if (r == 0)
+        r = writer_calls_flush(writer);
     if (r == 0)
         r = flush_counters(writer);
     if (r == 0)
@@ -508,6 +519,7 @@ void recording_writer_close(struct recording_writer *writer)
     interned_deinit(&writer->interned);
     wait_book_deinit(&writer->book);
     VEC_FREE(&writer->waits_dirty);
+    writer_calls_deinit(writer);
     free(writer->path);
     free(writer);
 }
@@ -536,6 +548,7 @@ int recording_create(const char *path, const struct recording_opts *opts,
         return why_nomem(why);
     writer->sink.ops = &writer_ops;
     writer->wait_events_max = WRITER_WAIT_EVENTS_MAX;
+    writer->request_events_max = WRITER_REQUEST_EVENTS_MAX;
     writer->clock_ns = opts->clock_ns ? opts->clock_ns : clock_mono_ns;
     writer->interval_ns = opts->commit_interval_ns ? opts->commit_interval_ns : NS_PER_SEC;
     writer->path = strdup(path);

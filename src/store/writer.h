@@ -17,7 +17,8 @@
  * beyond its bounds -E2BIG: such a call is refused, the recording goes on.
  *
  * Of waits that are told one by one at most four million are kept; the rest are
- * in the tallies of their rows, and counted as loss.wait_events.
+ * in the tallies of their rows, and counted as loss.wait_events. Of requests it is
+ * one million, and loss.request_events.
  *
  * Memory is taken at the start and when tables grow, never per sample.
  * A writer belongs to one thread. Other processes may read meanwhile. */

@@ -18,6 +18,7 @@ static const struct bulk_table {
     [BULK_LOCATION] = {SQL_LOCATION, "INSERT OR REPLACE INTO location VALUES", 5, 0},
     [BULK_TOTAL] = {SQL_TOTAL, "INSERT OR REPLACE INTO total VALUES", 5, 0},
     [BULK_WAIT_EVENT] = {SQL_WAIT_EVENT, "INSERT INTO wait_event VALUES", 5, 0},
+    [BULK_REQUEST_EVENT] = {SQL_REQUEST_EVENT, "INSERT INTO request_event VALUES", 11, 0},
 };
 
 int writer_bulk_prepare(struct recording_writer *writer)

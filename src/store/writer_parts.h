@@ -5,11 +5,13 @@
  * writer_rows.c    prepared statements
  * writer_bulk.c    rows of the large tables, many at a time
  * writer_waits.c   objects, waits and events
+ * writer_calls.c   calls, devices, connections and requests
  * writer_series.c  sample buffers, chunks and totals: the hot path */
 #pragma once
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/call_book.h"
 #include "model/interned.h"
 #include "model/wait_book.h"
 #include "store/chunk.h"
@@ -45,6 +47,11 @@ enum writer_sql {
     SQL_OBJECT,
     SQL_WAIT,
     SQL_WAIT_EVENT,
+    SQL_CALL,
+    SQL_DEVICE,
+    SQL_CONNECTION,
+    SQL_REQUEST,
+    SQL_REQUEST_EVENT,
     SQL_COUNT,
 };
 
@@ -55,6 +62,7 @@ enum {
     WRITER_ROWS_MAX = 1 << 24,   /* processes, threads and mappings, each */
     WRITER_BLOB_BYTES_MAX = 64 << 20,
     WRITER_WAIT_EVENTS_MAX = 1 << 22, /* some 120 MB of file */
+    WRITER_REQUEST_EVENTS_MAX = 1 << 20,
 };
 
 enum writer_bulk_kind {
@@ -63,9 +71,10 @@ enum writer_bulk_kind {
     BULK_LOCATION,
     BULK_TOTAL,
     BULK_WAIT_EVENT,
+    BULK_REQUEST_EVENT,
     WRITER_BULKS,
 };
-enum { BULK_ROWS = 32, BULK_COLUMNS_MAX = 6 };
+enum { BULK_ROWS = 32, BULK_COLUMNS_MAX = 11 };
 
 struct writer_bulk {
     sqlite3_stmt *many; /* BULK_ROWS at once */
@@ -97,6 +106,12 @@ struct counter_value {
     bool dirty;
 };
 
+/* Rows of a table in memory that changed since the last commit, by index; each once. */
+struct dirty_rows {
+    uint32_t *data;
+    size_t len, cap;
+};
+
 struct recording_writer {
     struct sink sink; /* first: the ops get this address */
     char *path;
@@ -125,6 +140,11 @@ struct recording_writer {
     uint32_t wait_events;      /* how many: ids go from 1 to this */
     uint32_t wait_events_max;  /* WRITER_WAIT_EVENTS_MAX; tests have less time */
     uint64_t wait_events_lost; /* beyond it, and not yet in the counter */
+    struct call_book calls;
+    struct dirty_rows calls_dirty, connections_dirty, requests_dirty;
+    bool devices_dirty;
+    uint32_t request_events, request_events_max;
+    uint64_t request_events_lost;
 
     uint64_t given;     /* samples, good ones */
     uint64_t committed; /* of these, in the file */
@@ -179,6 +199,19 @@ int writer_wait_add(struct sink *sink, uint32_t wait, const struct wait_tally *t
 int writer_wait_event(struct sink *sink, const struct wait_event *event);
 /* Objects and waits that changed since the last commit become rows. */
 MUST_USE int writer_waits_flush(struct recording_writer *writer);
+
+/* writer_calls.c: sink calls */
+int writer_call(struct sink *sink, const struct call_info *info, uint32_t *ret_id);
+int writer_call_add(struct sink *sink, uint32_t call, const struct call_tally *tally);
+int writer_device(struct sink *sink, const struct device_info *info, uint32_t *ret_id);
+int writer_device_add(struct sink *sink, uint32_t device, const struct device_tally *tally);
+int writer_connection(struct sink *sink, const struct connection_info *info, uint32_t *ret_id);
+int writer_connection_end(struct sink *sink, uint32_t connection, const struct connection_end *end);
+int writer_request(struct sink *sink, const struct request_info *info, uint32_t *ret_id);
+int writer_request_add(struct sink *sink, uint32_t request, const struct request_tally *tally);
+int writer_request_event(struct sink *sink, const struct request_event *event);
+MUST_USE int writer_calls_flush(struct recording_writer *writer);
+void writer_calls_deinit(struct recording_writer *writer);
 
 /* writer_create.c */
 MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);

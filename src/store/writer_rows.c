@@ -37,6 +37,16 @@ static const char *const statements[SQL_COUNT] = {
     [SQL_WAIT] = ("INSERT OR REPLACE INTO wait VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
                   " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"),
     [SQL_WAIT_EVENT] = "INSERT INTO wait_event VALUES(?1, ?2, ?3, ?4, ?5)",
+    [SQL_CALL] = ("INSERT OR REPLACE INTO call VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                  " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"),
+    [SQL_DEVICE] = ("INSERT OR REPLACE INTO device VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                    " ?11, ?12, ?13, ?14)"),
+    [SQL_CONNECTION] = ("INSERT OR REPLACE INTO connection VALUES(?1, ?2, ?3, ?4, ?5, ?6,"
+                        " nullif(?7, 0), nullif(?8, 0), ?9, ?10, ?11, ?12, ?13)"),
+    [SQL_REQUEST] = ("INSERT OR REPLACE INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+                     " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"),
+    [SQL_REQUEST_EVENT] = ("INSERT INTO request_event VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+                           " ?10, ?11)"),
 };
 
 int writer_prepare(struct recording_writer *writer)

@@ -176,8 +176,22 @@ struct preload_header *preload_header(const struct preload *preload)
     return (struct preload_header *)(void *)preload->memory;
 }
 
-struct preload_thread *preload_place(const struct preload *preload, size_t index)
+struct preload_thread *preload_place(const struct preload *preload, enum preload_family_name family,
+                                     size_t index)
 {
+    if (family == PRELOAD_IO_HOOKS)
+        return &preload_io_place(preload, index)->thread;
     return (struct preload_thread *)(void *)(preload->memory + PRELOAD_HEADER_BYTES +
                                              index * sizeof(struct preload_thread));
+}
+
+struct preload_io_objects *preload_io_objects(const struct preload *preload)
+{
+    return (struct preload_io_objects *)(void *)(preload->memory + PRELOAD_IO_OFFSET);
+}
+
+struct preload_io_thread *preload_io_place(const struct preload *preload, size_t index)
+{
+    struct preload_io_objects *objects = preload_io_objects(preload);
+    return (struct preload_io_thread *)(void *)(objects + 1) + index;
 }

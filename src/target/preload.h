@@ -10,7 +10,7 @@
 
 #include "base/macros.h"
 #include "base/why.h"
-#include "format/preload.h"
+#include "format/preload_io.h"
 
 struct preload;
 
@@ -24,4 +24,7 @@ const char *preload_path(const struct preload *preload);
 
 /* The shared memory. The target may write anything into it at any time. */
 struct preload_header *preload_header(const struct preload *preload);
-struct preload_thread *preload_place(const struct preload *preload, size_t index);
+struct preload_thread *preload_place(const struct preload *preload, enum preload_family_name family,
+                                     size_t index);
+struct preload_io_objects *preload_io_objects(const struct preload *preload);
+struct preload_io_thread *preload_io_place(const struct preload *preload, size_t index);

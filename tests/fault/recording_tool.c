@@ -10,6 +10,7 @@
  * the recording was finished. */
 #include "../unit/fixture.h"
 #include "base/map.h"
+#include "model/call_book.h"
 #include "model/wait_book.h"
 #include "store/reader.h"
 #include "store/writer.h"
@@ -198,6 +199,80 @@ static int check_waits(struct recording *recording, uint64_t samples, struct tal
     return r;
 }
 
+struct io_check {
+    struct fixture fixture;
+    struct call_tally calls[FIXTURE_CALLS]; /* of the events that are there */
+    struct device_tally devices[FIXTURE_DEVICES];
+    struct request_tally requests[FIXTURE_REQUESTS];
+    uint64_t events;
+    uint32_t rows;
+    bool wrong;
+};
+
+static int check_request_event(void *context, const struct request_event *row)
+{
+    struct io_check *check = context;
+    uint64_t at = check->events++;
+    struct request_event given = fixture_request(&check->fixture,
+                                                 at * (uint64_t)FIXTURE_WAIT_EVERY);
+    struct call_tally call = fixture_call_tally(row);
+    struct device_tally device = fixture_device_tally(row);
+    struct request_tally request = fixture_request_tally(row);
+    check->wrong = check->wrong || memcmp(row, &given, sizeof(given)) != 0;
+    call_tally_add(&check->calls[at % FIXTURE_CALLS], &call);
+    device_tally_add(&check->devices[at % FIXTURE_DEVICES], &device);
+    request_tally_add(&check->requests[at % FIXTURE_REQUESTS], &request);
+    return 0;
+}
+
+#define CHECK_ROWS(noun, count, sums)                                                              \
+    static int check_##noun(void *context, const struct recorded_##noun *row)                      \
+    {                                                                                              \
+        struct io_check *check = context;                                                          \
+        if (row->id > (count) ||                                                                   \
+            memcmp(&row->tally, &check->sums[row->id - 1], sizeof(row->tally)) != 0)               \
+            check->wrong = true;                                                                   \
+        check->rows++;                                                                             \
+        return 0;                                                                                  \
+    }
+CHECK_ROWS(call, FIXTURE_CALLS, calls)
+CHECK_ROWS(device, FIXTURE_DEVICES, devices)
+CHECK_ROWS(request, FIXTURE_REQUESTS, requests)
+
+static int check_connection(void *context, const struct recorded_connection *row)
+{
+    struct io_check *check = context;
+    check->wrong = check->wrong || row->info.peer.len != strlen("10.0.0.7:5432");
+    check->rows++;
+    return 0;
+}
+
+/* A call and a request came with every wait; a commit never falls in between them. */
+static int check_io(struct recording *recording, uint64_t samples, struct tally *tally,
+                    struct why *why)
+{
+    struct io_check check = {0};
+    for (uint32_t i = 0; i < FIXTURE_CONNECTIONS; i++)
+        check.fixture.connections[i] = i + 1;
+    for (uint32_t i = 0; i < FIXTURE_REQUESTS; i++)
+        check.fixture.requests[i] = i + 1;
+    int r = recording_each_request_event(recording, check_request_event, &check, why);
+    if (r == 0)
+        r = recording_each_call(recording, check_call, &check, why);
+    if (r == 0)
+        r = recording_each_device(recording, check_device, &check, why);
+    if (r == 0)
+        r = recording_each_request(recording, check_request, &check, why);
+    if (r == 0)
+        r = recording_each_connection(recording, check_connection, &check, why);
+    uint64_t due = (samples + FIXTURE_WAIT_EVERY - 1) / FIXTURE_WAIT_EVERY;
+    uint32_t rows = FIXTURE_CALLS + FIXTURE_DEVICES + FIXTURE_REQUESTS + FIXTURE_CONNECTIONS;
+    if (check.wrong || (samples > 0 && check.rows != rows) ||
+        (check.events != due && check.events + 1 != due))
+        tally->wrong = true;
+    return r;
+}
+
 static int check_all(struct recording *recording, uint64_t *ret_samples, struct tally *tally,
                      struct why *why)
 {
@@ -209,6 +284,8 @@ static int check_all(struct recording *recording, uint64_t *ret_samples, struct 
         r = recording_each_total(recording, check_total, tally, why);
     if (r == 0)
         r = check_waits(recording, *ret_samples, tally, why);
+    if (r == 0)
+        r = check_io(recording, *ret_samples, tally, why);
     uint32_t frames[4];
     for (uint32_t id = 1; r == 0 && id <= recording_count(recording, RECORDING_STACK); id++)
         r = MIN(recording_stack(recording, id, frames, ARRAY_SIZE(frames), why), 0);

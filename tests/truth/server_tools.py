@@ -10,6 +10,7 @@ import pathlib
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -26,6 +27,13 @@ def unprivileged(folder):
         user = pwd.getpwnam("nobody")
     os.chown(folder, user.pw_uid, user.pw_gid)
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+def free_port():
+    """One that nobody has; somebody may be quicker than we are, which is seen at the start."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Server:
@@ -122,6 +130,97 @@ class Redis(Server):
                                **more)
 
 
+class Nginx(Server):
+    """nginx on a port of its own, one worker, with an access log that says what it served."""
+
+    missing = "nginx-light"
+    more = ""  # lines for the server block
+
+    @staticmethod
+    def program():
+        return shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+    @staticmethod
+    def there():
+        return Nginx.program() is not None
+
+    def start(self):
+        self.port = free_port()
+        root = self.folder / "root"
+        root.mkdir()
+        root.chmod(0o755)
+        (root / "index.html").write_text("<html>hello</html>\n" * 30)
+        (root / "large.bin").write_bytes(bytes(range(256)) * 4096)
+        (self.folder / "nginx.conf").write_text(f"""
+            daemon off; worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/error.log;
+            events {{ worker_connections 512; }}
+            http {{
+                log_format plain '$request_method $request_uri $status $body_bytes_sent $request_time $connection '
+                                 '$connection_requests';
+                access_log {self.folder}/access.log plain; client_body_temp_path {self.folder}/body;
+                proxy_temp_path {self.folder}/proxy; fastcgi_temp_path {self.folder}/fastcgi;
+                uwsgi_temp_path {self.folder}/uwsgi; scgi_temp_path {self.folder}/scgi;
+                client_max_body_size 200m; keepalive_requests 100000000;
+                server {{ listen 127.0.0.1:{self.port}; root {root}; {self.more} }}
+            }}""")
+        self.spawn(self.program(), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"))
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.wait_ready(lambda: subprocess.run(["curl", "-sf", "-o", "/dev/null", f"{self.url}/index.html"],
+                                               check=False).returncode == 0)
+        self.pid = self.process.pid
+        self.served()
+
+    def served(self):
+        """Rows of the access log since the last look: method, uri, status, bytes, seconds, connection, number."""
+        time.sleep(0.2)  # it is written after the answer
+        rows = [line.split() for line in (self.folder / "access.log").read_text().splitlines()]
+        seen, self.looked = getattr(self, "looked", 0), len(rows)
+        return rows[seen:]
+
+
+class MariaDB(Server):
+    """A server of its own on a socket and a port, with what it says about statements."""
+
+    missing = "mariadb-server and mariadb-client"
+
+    @staticmethod
+    def program():
+        return shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+    @staticmethod
+    def there():
+        return MariaDB.program() is not None and shutil.which("mariadb") and shutil.which("mariadb-install-db")
+
+    def start(self):
+        data = self.folder / "data"
+        self.port = free_port()
+        self.socket = str(self.folder / "m.sock")
+        # Made by us, or it would be the server's own user's to make.
+        data.mkdir()
+        if os.geteuid() == 0:
+            os.chown(data, os.stat(self.folder).st_uid, os.stat(self.folder).st_gid)
+        self.ask("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
+                 "--skip-test-db")
+        self.spawn(self.program(), "--no-defaults", f"--datadir={data}", f"--socket={self.socket}", f"--port={self.port}",
+                   "--bind-address=127.0.0.1", f"--pid-file={self.folder}/pid", "--performance-schema=ON",
+                   "--performance-schema-consumer-events-statements-history-long=ON",
+                   "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M")
+        self.at = ["--no-defaults", "-u", "root", f"--socket={self.socket}"]
+        self.wait_ready(lambda: subprocess.run(["mariadb-admin", *self.at, "ping"], capture_output=True,
+                                               check=False).returncode == 0)
+        self.ask("mariadb", *self.at, "-e", "CREATE DATABASE shop; CREATE USER app@localhost IDENTIFIED BY 'secret-word';"
+                 "GRANT ALL ON shop.* TO app@localhost; CREATE USER app@'127.0.0.1' IDENTIFIED BY 'secret-word';"
+                 "GRANT ALL ON shop.* TO app@'127.0.0.1'")
+        self.pid = self.process.pid
+
+    def sql(self, text):
+        return self.ask("mariadb", *self.at, "-N", "-B", "-e", text)
+
+    def __exit__(self, *arguments):
+        self.process.terminate()  # it does not mind SIGINT
+        super().__exit__(*arguments)
+
+
 class PostgreSQL(Server):
     """A cluster of its own on a Unix socket, with durability as it comes."""
 
@@ -137,12 +236,15 @@ class PostgreSQL(Server):
     def there():
         return PostgreSQL.programs() is not None
 
+    settings = ()  # more of them, as for -c
+
     def start(self):
         self.bin = self.programs()
         data = self.folder / "data"
         self.ask(self.bin / "initdb", "-D", data, "-U", "bench", "-A", "trust", "--no-sync", "--locale=C")
         self.spawn(self.bin / "postgres", "-D", data, "-c", "listen_addresses=", "-c",
-                   f"unix_socket_directories={self.folder}", "-c", "autovacuum=off", "-c", "jit=off")
+                   f"unix_socket_directories={self.folder}", "-c", "autovacuum=off", "-c", "jit=off",
+                   *(word for setting in self.settings for word in ("-c", setting)))
         self.at = ["-h", str(self.folder), "-U", "bench"]
         self.wait_ready(lambda: subprocess.run([self.bin / "pg_isready", "-q", *self.at], check=False).returncode == 0)
         self.ask(self.bin / "pgbench", *self.at, "-i", "-q", "-s", "1", "postgres")

@@ -8,12 +8,15 @@
 #include <stdio.h>
 
 enum { FIXTURE_STACKS = 40, FIXTURE_THREADS = 3, FIXTURE_WAITS = 12, FIXTURE_WAIT_EVERY = 8 };
+enum { FIXTURE_CALLS = 9, FIXTURE_DEVICES = 5, FIXTURE_CONNECTIONS = 6, FIXTURE_REQUESTS = 7 };
 
 struct fixture {
     uint32_t cpu, rss;
     uint32_t threads[FIXTURE_THREADS];
     uint32_t stacks[FIXTURE_STACKS];
     uint32_t waits[FIXTURE_WAITS];
+    uint32_t calls[FIXTURE_CALLS], devices[FIXTURE_DEVICES];
+    uint32_t connections[FIXTURE_CONNECTIONS], requests[FIXTURE_REQUESTS];
     uint64_t samples; /* given so far */
 };
 
@@ -124,12 +127,75 @@ static inline int fixture_waits(struct sink *sink, struct fixture *fixture)
     return 0;
 }
 
+/* Calls of all sorts on the objects of above, every operation of a device, and connections of
+ * which some end. */
+static inline int fixture_calls(struct sink *sink, struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < FIXTURE_CALLS; i++) {
+        struct call_info info = {
+            .thread = fixture->threads[i % FIXTURE_THREADS],
+            .stack = i % 3 ? fixture->stacks[i] : 0,
+            .object = i % 4,
+            .syscall = i % 5 ? (int32_t)(i * 40) : CALL_NO_SYSCALL,
+            .error = i % 2 ? i : 0,
+            .flags = 1u << i % 5,
+        };
+        FIXTURE_TRY(sink_call(sink, &info, &fixture->calls[i]));
+    }
+    for (uint32_t i = 0; i < FIXTURE_DEVICES; i++) {
+        struct device_info info = {259u << 20 | i / DEVICE_OPS, (enum device_op)(i % DEVICE_OPS),
+                                   i % 2 ? STR("nvme0n1") : STR("v'd\"a")};
+        FIXTURE_TRY(sink_device(sink, &info, &fixture->devices[i]));
+    }
+    return 0;
+}
+
+static inline int fixture_requests(struct sink *sink, struct fixture *fixture)
+{
+    uint32_t peer, text, result;
+    FIXTURE_TRY(sink_text(sink, STR("10.0.0.7:5432"), &peer));
+    FIXTURE_TRY(sink_text(sink, STR("SELECT \"a\" FROM t WHERE id = ?"), &text));
+    FIXTURE_TRY(sink_text(sink, STR("ERROR 23505"), &result));
+    for (uint32_t i = 0; i < FIXTURE_CONNECTIONS; i++) {
+        struct connection_info info = {
+            .process = i % 3,
+            .object = i % 4,
+            .protocol = (enum request_protocol)(1 + i),
+            .role = (enum request_role)(1 + i % 3),
+            .flags = 1u << i % 3,
+            .opened_ns = i % 2 ? 4000 + i : 0,
+            .peer = STR("10.0.0.7:5432"),
+            .service = i % 2 ? STR("shop") : STR(""),
+        };
+        FIXTURE_TRY(sink_connection(sink, &info, &fixture->connections[i]));
+    }
+    struct connection_end end = {77000, CONNECTION_BROKEN, 12, 3000, UINT32_MAX, STR("s;h'op")};
+    FIXTURE_TRY(sink_connection_end(sink, fixture->connections[0], &end));
+    end = (struct connection_end){0, CONNECTION_TLS, 1, 0, 5, STR("")};
+    FIXTURE_TRY(sink_connection_end(sink, fixture->connections[1], &end));
+    for (uint32_t i = 0; i < FIXTURE_REQUESTS; i++) {
+        struct request_info info = {
+            .protocol = (enum request_protocol)(1 + i),
+            .role = (enum request_role)(1 + i % 3),
+            .thread = i % (FIXTURE_THREADS + 1),
+            .stack = i % 2 ? fixture->stacks[i] : 0,
+            .peer = peer,
+            .text = text,
+            .result = i % 3 ? 0 : result,
+        };
+        FIXTURE_TRY(sink_request(sink, &info, &fixture->requests[i]));
+    }
+    return 0;
+}
+
 static inline int fixture_begin(struct sink *sink, struct fixture *fixture)
 {
     *fixture = (struct fixture){0};
     FIXTURE_TRY(fixture_processes(sink, fixture));
     FIXTURE_TRY(fixture_stacks(sink, fixture));
     FIXTURE_TRY(fixture_waits(sink, fixture));
+    FIXTURE_TRY(fixture_calls(sink, fixture));
+    FIXTURE_TRY(fixture_requests(sink, fixture));
     struct series_info cpu = {"cpu", SERIES_SUM, UNIT_NS, "time on a CPU"};
     struct series_info rss = {"rss", SERIES_LEVEL, UNIT_BYTES, "resident memory"};
     FIXTURE_TRY(sink_series(sink, &cpu, &fixture->cpu));
@@ -177,13 +243,88 @@ static inline int fixture_wait(struct sink *sink, const struct fixture *fixture)
     return sink_wait_event(sink, &event);
 }
 
+/* And a call, what it asked of a device, and a request. */
+static inline struct request_event fixture_request(const struct fixture *fixture, uint64_t n)
+{
+    uint64_t at = n / FIXTURE_WAIT_EVERY, start_ns = 6000 + n * 1000;
+    return (struct request_event){
+        .request = fixture->requests[at % FIXTURE_REQUESTS],
+        .connection = fixture->connections[at % FIXTURE_CONNECTIONS],
+        .start_ns = start_ns,
+        .first_byte_ns = start_ns + n % 501,
+        .end_ns = start_ns + n % 501 + n % 77,
+        .bytes_out = n % 3000,
+        .bytes_in = n << n % 30,
+        .parameters = n * 0x9e3779b97f4a7c15u,
+        .flags = (uint32_t)(at % 16),
+        .payload = (uint32_t)(at % 3),
+    };
+}
+
+static inline struct request_tally fixture_request_tally(const struct request_event *event)
+{
+    uint64_t ns = event->end_ns - event->start_ns;
+    struct request_tally tally = {
+        .count = 1,
+        .total_ns = ns,
+        .max_ns = ns,
+        .first_byte_ns = event->first_byte_ns - event->start_ns,
+        .first_ns = event->start_ns,
+        .last_ns = event->end_ns,
+        .bytes_out = event->bytes_out,
+        .bytes_in = event->bytes_in,
+        .failed = (event->flags & REQUEST_FAILED) != 0,
+        .reused = (event->flags & REQUEST_REUSED) != 0,
+        .unanswered = (event->flags & REQUEST_UNANSWERED) != 0,
+        .parameters = 1,
+    };
+    tally.buckets[wait_bucket(ns)] = 1;
+    return tally;
+}
+
+static inline struct call_tally fixture_call_tally(const struct request_event *event)
+{
+    uint64_t ns = event->end_ns - event->start_ns, bytes = event->bytes_in;
+    struct call_tally tally = {
+        2,    ns,  ns / 2, event->start_ns, event->end_ns, bytes, bytes * 2, 1, 2, 1, 1,
+        4096, {0}, {0}};
+    tally.buckets[wait_bucket(ns)] = 2;
+    tally.sizes[call_size(bytes)] = 2;
+    return tally;
+}
+
+static inline struct device_tally fixture_device_tally(const struct request_event *event)
+{
+    uint64_t ns = event->end_ns - event->start_ns, bytes = event->bytes_out;
+    struct device_tally tally = {1,      bytes,       ns,  ns, event->start_ns, event->end_ns,
+                                 ns * 3, ns % 31 + 1, {0}, {0}};
+    tally.buckets[wait_bucket(ns)] = 1;
+    tally.sizes[call_size(bytes)] = 1;
+    return tally;
+}
+
+static inline int fixture_io(struct sink *sink, const struct fixture *fixture)
+{
+    uint64_t at = fixture->samples / FIXTURE_WAIT_EVERY;
+    struct request_event event = fixture_request(fixture, fixture->samples);
+    struct request_tally request = fixture_request_tally(&event);
+    struct call_tally call = fixture_call_tally(&event);
+    struct device_tally device = fixture_device_tally(&event);
+    FIXTURE_TRY(sink_call_add(sink, fixture->calls[at % FIXTURE_CALLS], &call));
+    FIXTURE_TRY(sink_device_add(sink, fixture->devices[at % FIXTURE_DEVICES], &device));
+    FIXTURE_TRY(sink_request_add(sink, event.request, &request));
+    return sink_request_event(sink, &event);
+}
+
 static inline int fixture_samples(struct sink *sink, struct fixture *fixture, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         struct sample sample = fixture_sample(fixture, fixture->samples);
         FIXTURE_TRY(sink_sample(sink, &sample));
-        if (fixture->samples % FIXTURE_WAIT_EVERY == 0)
+        if (fixture->samples % FIXTURE_WAIT_EVERY == 0) {
             FIXTURE_TRY(fixture_wait(sink, fixture));
+            FIXTURE_TRY(fixture_io(sink, fixture));
+        }
         fixture->samples++;
     }
     FIXTURE_TRY(sink_counter(sink, "loss.ring_full", UNIT_COUNT, 3));

@@ -110,9 +110,16 @@ static void the_memory_is_marked_and_says_when_we_are_gone(void **state)
     assert_int_equal(header->magic, PRELOAD_MAGIC);
     assert_int_equal(header->bytes, PRELOAD_BYTES);
     assert_int_equal(header->over, 0);
-    const struct preload_thread *last = preload_place(preload, PRELOAD_THREADS_MAX - 1);
+    const struct preload_thread *last = preload_place(preload, PRELOAD_LOCK_HOOKS,
+                                                      PRELOAD_THREADS_MAX - 1);
     assert_int_equal(last->state, PRELOAD_FREE);
-    assert_int_equal((const char *)(last + 1) - (const char *)header, PRELOAD_BYTES);
+    assert_int_equal((const char *)(last + 1) - (const char *)header, PRELOAD_IO_OFFSET);
+    const struct preload_io_thread *last_io = preload_io_place(preload, PRELOAD_THREADS_MAX - 1);
+    assert_int_equal(last_io->thread.state, PRELOAD_FREE);
+    assert_int_equal((const char *)(last_io + 1) - (const char *)header, PRELOAD_BYTES);
+    /* Nobody has asked for any family yet. */
+    for (int i = 0; i < PRELOAD_FAMILIES; i++)
+        assert_int_equal(header->families[i].on, 0);
     preload_close(preload);
     preload_close(NULL);
 }

@@ -102,6 +102,45 @@ static int to_wait(void *context, const struct recorded_wait *row)
     assert_int_equal(id, row->id);
     return sink_wait_add(&copied.sink, id, &row->tally);
 }
+static int to_call(void *context, const struct recorded_call *row)
+{
+    (void)context;
+    uint32_t id;
+    assert_int_equal(sink_call(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return sink_call_add(&copied.sink, id, &row->tally);
+}
+static int to_device(void *context, const struct recorded_device *row)
+{
+    (void)context;
+    uint32_t id;
+    assert_int_equal(sink_device(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return sink_device_add(&copied.sink, id, &row->tally);
+}
+static int to_connection(void *context, const struct recorded_connection *row)
+{
+    (void)context;
+    uint32_t id;
+    assert_int_equal(sink_connection(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    struct connection_end last = {row->closed_ns, row->info.flags, row->requests,
+                                  row->bytes_out, row->bytes_in,   row->info.service};
+    return sink_connection_end(&copied.sink, id, &last);
+}
+static int to_request(void *context, const struct recorded_request *row)
+{
+    (void)context;
+    uint32_t id;
+    assert_int_equal(sink_request(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return sink_request_add(&copied.sink, id, &row->tally);
+}
+static int to_request_event(void *context, const struct request_event *row)
+{
+    (void)context;
+    return sink_request_event(&copied.sink, row);
+}
 static int to_wait_event(void *context, const struct wait_event *row)
 {
     (void)context;
@@ -151,6 +190,11 @@ static void copy_all(struct recording *recording)
     assert_int_equal(recording_each_object(recording, to_object, NULL, NULL), 0);
     assert_int_equal(recording_each_wait(recording, to_wait, NULL, NULL), 0);
     assert_int_equal(recording_each_wait_event(recording, to_wait_event, NULL, NULL), 0);
+    assert_int_equal(recording_each_call(recording, to_call, NULL, NULL), 0);
+    assert_int_equal(recording_each_device(recording, to_device, NULL, NULL), 0);
+    assert_int_equal(recording_each_connection(recording, to_connection, NULL, NULL), 0);
+    assert_int_equal(recording_each_request(recording, to_request, NULL, NULL), 0);
+    assert_int_equal(recording_each_request_event(recording, to_request_event, NULL, NULL), 0);
 }
 
 static void assert_same_tables(const struct sink_memory *a, const struct sink_memory *b)
@@ -247,6 +291,48 @@ static void assert_same_waits(const struct sink_memory *a, const struct sink_mem
     }
 }
 
+static void assert_same_calls(const struct call_book *a, const struct call_book *b)
+{
+    assert_int_equal(a->calls.len, b->calls.len);
+    for (size_t i = 0; i < a->calls.len; i++) {
+        const struct call_row *x = &a->calls.data[i], *y = &b->calls.data[i];
+        assert_memory_equal(&x->info, &y->info, sizeof(x->info));
+        assert_memory_equal(&x->tally, &y->tally, sizeof(x->tally));
+    }
+    assert_int_equal(a->devices.len, b->devices.len);
+    for (size_t i = 0; i < a->devices.len; i++) {
+        const struct device_row *x = &a->devices.data[i], *y = &b->devices.data[i];
+        assert_true(x->info.number == y->info.number && x->info.op == y->info.op);
+        assert_true(same(x->info.name, y->info.name));
+        assert_memory_equal(&x->tally, &y->tally, sizeof(x->tally));
+    }
+    assert_int_equal(a->requests.len, b->requests.len);
+    for (size_t i = 0; i < a->requests.len; i++) {
+        const struct request_row *x = &a->requests.data[i], *y = &b->requests.data[i];
+        assert_memory_equal(&x->info, &y->info, sizeof(x->info));
+        assert_memory_equal(&x->tally, &y->tally, sizeof(x->tally));
+    }
+}
+
+static void assert_same_connections(const struct sink_memory *a, const struct sink_memory *b)
+{
+    assert_int_equal(a->calls.connections.len, b->calls.connections.len);
+    for (size_t i = 0; i < a->calls.connections.len; i++) {
+        const struct connection_row *x = &a->calls.connections.data[i],
+                                    *y = &b->calls.connections.data[i];
+        assert_true(x->info.process == y->info.process && x->info.object == y->info.object);
+        assert_true(x->info.protocol == y->info.protocol && x->info.role == y->info.role);
+        assert_true(x->info.flags == y->info.flags && x->info.opened_ns == y->info.opened_ns);
+        assert_true(same(x->info.peer, y->info.peer) && same(x->info.service, y->info.service));
+        assert_true(x->closed_ns == y->closed_ns && x->requests == y->requests);
+        assert_true(x->bytes_out == y->bytes_out && x->bytes_in == y->bytes_in);
+    }
+    assert_int_equal(a->request_events.len, b->request_events.len);
+    for (size_t i = 0; i < a->request_events.len; i++)
+        assert_memory_equal(&a->request_events.data[i], &b->request_events.data[i],
+                            sizeof(a->request_events.data[i]));
+}
+
 static void every_call_of_the_sink_comes_back(void **state)
 {
     (void)state;
@@ -263,6 +349,9 @@ static void every_call_of_the_sink_comes_back(void **state)
     assert_same_tables(&given, &copied);
     assert_same_texts(&given, &copied);
     assert_same_waits(&given, &copied);
+    assert_same_calls(&given.calls, &copied.calls);
+    assert_same_connections(&given, &copied);
+    assert_int_equal(copied.request_events.len, 1000 / FIXTURE_WAIT_EVERY);
     assert_int_equal(copied.wait_events.len, 1000 / FIXTURE_WAIT_EVERY);
     assert_int_equal(recording_count(recording, RECORDING_OBJECT), 3);
     assert_int_equal(recording_count(recording, RECORDING_WAIT), FIXTURE_WAITS);

@@ -76,7 +76,7 @@ static void what_was_never_given_out_is_refused(void **state)
     uint32_t id = 99;
     struct object_info object = {.kind = OBJECT_FILE, .process = 3, .key = 1};
     assert_int_equal(sink_object(sink, &object, &id), -EINVAL);
-    object = (struct object_info){.kind = (enum object_kind)14, .key = 1};
+    object = (struct object_info){.kind = (enum object_kind)15, .key = 1};
     assert_int_equal(sink_object(sink, &object, &id), -EINVAL);
     static char long_name[(1 << 20) + 1];
     object = (struct object_info){.kind = OBJECT_FILE, .name = {long_name, sizeof(long_name)}};
@@ -272,7 +272,9 @@ static void a_recording_of_schema_2_has_no_waits_and_opens(void **state)
 {
     (void)state;
     struct fixture fixture = write_fixture(500);
-    patch("DROP TABLE object; DROP TABLE wait; DROP TABLE wait_event; PRAGMA user_version = 2");
+    patch("DROP TABLE object; DROP TABLE wait; DROP TABLE wait_event; DROP TABLE call;"
+          "DROP TABLE device; DROP TABLE connection; DROP TABLE request; DROP TABLE request_event;"
+          "PRAGMA user_version = 2");
     struct recording *recording = open_good();
     assert_int_equal(recording_schema(recording), 2);
     assert_int_equal(recording_count(recording, RECORDING_WAIT), 0);

@@ -73,6 +73,20 @@ static void a_file_of_schema_2_gets_tables_for_waits_and_keeps_the_rest(void **s
                      0);
 }
 
+static void a_file_of_schema_3_gets_tables_for_calls_and_keeps_its_waits(void **state)
+{
+    (void)state;
+    AUTO(db_close) sqlite3 *db = open_memory();
+    assert_int_equal(schema_migrate(db, schema_steps, 3, NULL), 0);
+    assert_int_equal(db_exec(db, "INSERT INTO wait_event VALUES(1, 2, 3, 4, 5)"), SQLITE_OK);
+    assert_int_equal(schema_migrate(db, schema_steps, 4, NULL), 0);
+    assert_int_equal(get(db, "PRAGMA user_version"), 4);
+    assert_int_equal(get(db, "SELECT runq_ns FROM wait_event"), 5);
+    assert_int_equal(get(db, "SELECT count(*) FROM sqlite_schema WHERE name IN"
+                             " ('call', 'device', 'connection', 'request', 'request_event')"),
+                     5);
+}
+
 static void an_old_file_gets_only_the_steps_it_lacks(void **state)
 {
     (void)state;
@@ -131,13 +145,26 @@ static void kinds_and_units_have_names_both_ways(void **state)
     for (int kind = IMAGE_FILE; kind <= IMAGE_JIT; kind++)
         assert_int_equal(schema_image_kind_find(schema_image_kind_name((enum image_kind)kind)),
                          kind);
-    for (int kind = OBJECT_NONE; kind <= OBJECT_OTHER; kind++)
+    for (int kind = OBJECT_NONE; kind <= OBJECT_PATH; kind++)
         assert_int_equal(schema_object_kind_find(schema_object_kind_name((enum object_kind)kind)),
                          kind);
     for (int kind = WAIT_BLOCKED; kind <= WAIT_HOLD; kind++)
         assert_int_equal(schema_wait_kind_find(schema_wait_kind_name((enum wait_kind)kind)), kind);
-    assert_null(schema_object_kind_name((enum object_kind)14));
+    assert_null(schema_object_kind_name((enum object_kind)15));
     assert_null(schema_wait_kind_name((enum wait_kind)3));
+    for (int op = DEVICE_READ; op < DEVICE_OPS; op++)
+        assert_int_equal(schema_device_op_find(schema_device_op_name((enum device_op)op)), op);
+    for (int protocol = REQUEST_HTTP1; protocol < REQUEST_PROTOCOLS; protocol++)
+        assert_int_equal(schema_request_protocol_find(
+                             schema_request_protocol_name((enum request_protocol)protocol)),
+                         protocol);
+    for (int role = REQUEST_CLIENT; role <= REQUEST_INSIDE; role++)
+        assert_int_equal(
+            schema_request_role_find(schema_request_role_name((enum request_role)role)), role);
+    assert_null(schema_device_op_name(DEVICE_OPS));
+    assert_null(schema_request_protocol_name((enum request_protocol)0));
+    assert_null(schema_request_protocol_name(REQUEST_PROTOCOLS));
+    assert_null(schema_request_role_name((enum request_role)0));
     assert_null(schema_unit_name((enum unit)99));
     assert_int_equal(schema_unit_find("parsecs"), -1);
 }
@@ -148,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_new_file_gets_every_table_that_is_described),
         cmocka_unit_test(names_of_schema_1_become_functions),
         cmocka_unit_test(a_file_of_schema_2_gets_tables_for_waits_and_keeps_the_rest),
+        cmocka_unit_test(a_file_of_schema_3_gets_tables_for_calls_and_keeps_its_waits),
         cmocka_unit_test(an_old_file_gets_only_the_steps_it_lacks),
         cmocka_unit_test(a_failing_step_leaves_the_version_before_it),
         cmocka_unit_test(a_newer_file_is_not_migrated_back),

@@ -1,5 +1,5 @@
 /* Writes nonsense into the memory that is shared with whyslow, some of it nearly right. */
-#include "format/preload.h"
+#include "format/preload_io.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,9 +79,11 @@ int main(void)
     for (int round = 0; round < 300; round++) {
         for (int i = 0; i < 8; i++)
             place_write(&places[noise() % (round % 10 ? 16 : PRELOAD_THREADS_MAX)]);
-        header->serial = (uint32_t)noise();
-        for (size_t i = 0; i < PRELOAD_THREADS_MAX / 64; i++)
-            header->fresh[i] = noise() << 32 | noise();
+        for (size_t family = 0; family < PRELOAD_FAMILIES; family++) {
+            header->families[family].serial = (uint32_t)noise();
+            for (size_t i = 0; i < PRELOAD_THREADS_MAX / 64; i++)
+                header->families[family].fresh[i] = noise() << 32 | noise();
+        }
         usleep(1000);
     }
     puts("scribbled");

@@ -1,5 +1,5 @@
 /* Stacks that threads of the target tell: walked here, recognised there from then on. */
-#include "collect/locks_user_parts.h"
+#include "collect/preload_places.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void registers_make(const struct preload_registers *at, struct unwind_reg
     }
 }
 
-static int stack_walk(struct collector *c, const struct lock_place *place,
+static int stack_walk(struct preload_places *places, const struct preload_place *place,
                       const struct preload_stack *stack, const uint8_t *slice, uint64_t time_ns,
                       struct stacks_found *ret)
 {
@@ -34,10 +34,10 @@ static int stack_walk(struct collector *c, const struct lock_place *place,
         .tid = (int)place->tid,
         .registers = &registers,
         .slice = {.address = stack->at.sp, .bytes = slice, .len = stack->slice_bytes},
-        .trace = &c->trace,
+        .trace = &places->trace,
     };
-    c->trace.usable = false;
-    return stacks_sample(c->stacks, &sample, ret);
+    places->trace.usable = false;
+    return stacks_sample(places->from, &sample, ret);
 }
 
 /* What the walk hung on, in the target's terms. False: it cannot be said there. */
@@ -86,35 +86,45 @@ static void known_write(struct preload_thread *shared, unsigned index,
                      __ATOMIC_RELEASE);
 }
 
-static void kept_drop(struct collector *c, struct lock_stack *stack)
+static void kept_drop(struct preload_places *places, struct preload_told_stack *stack)
 {
     if (!stack->kept)
         return;
-    c->kept_bytes -= stack->kept->record.bytes;
+    places->kept_bytes -= stack->kept->record.bytes;
     free(stack->kept);
     stack->kept = NULL;
 }
 
+/* Where the thread will look for it: a free place there, else in turn. */
+static unsigned known_room(struct preload_place *place, const struct preload_known *known)
+{
+    unsigned first = preload_known_set(preload_known_tag(known->at.pc, known->at.sp));
+    for (unsigned i = 0; i < PRELOAD_KNOWN_WAYS; i++)
+        if (__atomic_load_n(&place->ring.shared->known_tags[first + i], __ATOMIC_RELAXED) == 0)
+            return first + i;
+    return first + place->known_next++ % PRELOAD_KNOWN_WAYS;
+}
+
 /* Records that name the stack may still be in the ring, so it is only no longer recognised. */
-static void stack_teach(struct collector *c, struct lock_place *place, struct lock_stack *stack,
-                        const struct preload_taken *taken)
+static void stack_teach(struct preload_places *places, struct preload_place *place,
+                        struct preload_told_stack *stack, const struct preload_taken *taken)
 {
     struct preload_known known;
     uint32_t bytes = taken->record.bytes;
-    if (!known_make(&c->trace, &taken->stack, &known) ||
-        c->kept_bytes + bytes > LOCKS_KEPT_BYTES_MAX)
+    if (!known_make(&places->trace, &taken->stack, &known) ||
+        places->kept_bytes + bytes > PRELOAD_KEPT_BYTES_MAX)
         return;
     stack->kept = malloc(bytes);
     if (!stack->kept)
         return; /* it will be told again */
     memcpy(stack->kept, &taken->stack, sizeof(taken->stack));
     memcpy(stack->kept + 1, taken->slice, taken->stack.slice_bytes);
-    c->kept_bytes += bytes;
-    stack->known = place->known_next++ % PRELOAD_KNOWN;
+    places->kept_bytes += bytes;
+    stack->known = known_room(place, &known);
     known_write(place->ring.shared, stack->known, &known);
 }
 
-static struct lock_stack *stack_find(struct lock_place *place, uint32_t number)
+static struct preload_told_stack *stack_find(struct preload_place *place, uint32_t number)
 {
     /* In the order of their numbers, and mostly one of the last. */
     size_t low = 0, high = place->stacks.len;
@@ -130,62 +140,63 @@ static struct lock_stack *stack_find(struct lock_place *place, uint32_t number)
                : NULL;
 }
 
-int lock_stack_take(struct collector *c, struct lock_place *place,
-                    const struct preload_taken *taken)
+int preload_stack_take(struct preload_places *places, struct preload_place *place,
+                       const struct preload_taken *taken)
 {
-    struct lock_stack stack = {.number = taken->stack.number};
+    struct preload_told_stack stack = {.number = taken->stack.number};
     struct stacks_found found;
-    if (place->stacks.len >= LOCKS_STACKS_MAX || stack.number <= place->last_number)
+    if (place->stacks.len >= PRELOAD_STACKS_MAX || stack.number <= place->last_number)
         return -EINVAL;
     place->last_number = stack.number;
-    int r = stack_walk(c, place, &taken->stack, taken->slice, taken->stack.time_ns, &found);
+    int r = stack_walk(places, place, &taken->stack, taken->slice, taken->stack.time_ns, &found);
     if (r < 0)
         return r;
-    c->stacks_walked++;
-    c->complete += found.end == UNWIND_ROOT;
+    places->stacks_walked++;
+    places->complete += found.end == UNWIND_ROOT;
     stack.id = found.stack;
-    stack.generation = stacks_generation(c->stacks, (int)place->pid);
-    stack_teach(c, place, &stack, taken);
-    c->hurry = true;
+    stack.generation = stacks_generation(places->from, (int)place->pid);
+    stack_teach(places, place, &stack, taken);
+    places->hurry = true;
     if (VEC_PUSH(&place->stacks, stack) < 0) {
-        kept_drop(c, &stack);
+        kept_drop(places, &stack);
         return -ENOMEM;
     }
     return 0;
 }
 
 /* What is mapped has changed since it was walked: the same slots may mean other code now. */
-static int stack_again(struct collector *c, struct lock_place *place, struct lock_stack *stack,
-                       uint64_t time_ns, uint64_t generation)
+static int stack_again(struct preload_places *places, struct preload_place *place,
+                       struct preload_told_stack *stack, uint64_t time_ns, uint64_t generation)
 {
     struct stacks_found found;
-    int r = stack_walk(c, place, stack->kept, (const uint8_t *)(stack->kept + 1), time_ns, &found);
+    int r = stack_walk(places, place, stack->kept, (const uint8_t *)(stack->kept + 1), time_ns,
+                       &found);
     if (r < 0)
         return r;
-    c->walked_again++;
+    places->walked_again++;
     stack->id = found.stack;
     stack->generation = generation;
     struct preload_known known = {0};
     struct preload_thread *shared = place->ring.shared;
     if (__atomic_load_n(&shared->known[stack->known].number, __ATOMIC_RELAXED) != stack->number)
         return 0; /* another has its place */
-    if (!known_make(&c->trace, stack->kept, &known))
+    if (!known_make(&places->trace, stack->kept, &known))
         known = (struct preload_known){0};
     known_write(shared, stack->known, &known);
     return 0;
 }
 
-int lock_stack_id(struct collector *c, struct lock_place *place, uint32_t number, uint64_t time_ns,
-                  uint32_t *ret_stack)
+int preload_stack_id(struct preload_places *places, struct preload_place *place, uint32_t number,
+                     uint64_t time_ns, uint32_t *ret_stack)
 {
-    struct lock_stack *stack = number > 0 ? stack_find(place, number) : NULL;
+    struct preload_told_stack *stack = number > 0 ? stack_find(place, number) : NULL;
     if (!stack) {
         *ret_stack = 0;
         return 0;
     }
-    uint64_t generation = stacks_generation(c->stacks, (int)place->pid);
+    uint64_t generation = stacks_generation(places->from, (int)place->pid);
     if (stack->kept && stack->generation != generation && generation != 0) {
-        int r = stack_again(c, place, stack, time_ns, generation);
+        int r = stack_again(places, place, stack, time_ns, generation);
         if (r < 0)
             return r;
     }
@@ -193,16 +204,16 @@ int lock_stack_id(struct collector *c, struct lock_place *place, uint32_t number
     return 0;
 }
 
-bool lock_stack_is_coming(const struct lock_place *place, uint32_t number)
+bool preload_stack_is_coming(const struct preload_place *place, uint32_t number)
 {
     return number > place->last_number && preload_ring_used(&place->ring) > 0 &&
            !place->ring.broken;
 }
 
-void lock_stacks_deinit(struct collector *c, struct lock_place *place)
+void preload_stacks_deinit(struct preload_places *places, struct preload_place *place)
 {
     for (size_t i = 0; i < place->stacks.len; i++)
-        kept_drop(c, &place->stacks.data[i]);
+        kept_drop(places, &place->stacks.data[i]);
     VEC_FREE(&place->stacks);
     place->known_next = 0;
     place->last_number = 0;
