@@ -14,6 +14,7 @@
     ROW(record)                                                                                    \
     ROW(waits)                                                                                     \
     ROW(locks)                                                                                     \
+    ROW(io)                                                                                        \
     ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \

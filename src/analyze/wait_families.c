@@ -50,15 +50,20 @@ static enum wait_family family_named(const char *name)
 
 /* The fingerprint says "arch": "aarch64". Without one it was recorded here, or by a program that
  * had no fingerprint to give. */
-enum syscall_machine wait_machine(const struct waits *waits)
+enum syscall_machine profile_machine(const struct profile *profile)
 {
-    struct str json = waits->profile.fingerprint_json;
+    struct str json = profile->fingerprint_json;
     const char *at = json.len > 0 ? memmem(json.data, json.len, "\"arch\"", 6) : NULL;
     if (!at)
         return syscall_machine_here();
     struct str rest = {at + 6, json.len - (size_t)(at + 6 - json.data)};
     str_cut(&rest, '"');
     return syscall_machine_named(str_cut(&rest, '"'));
+}
+
+enum syscall_machine wait_machine(const struct waits *waits)
+{
+    return profile_machine(&waits->profile);
 }
 
 enum wait_family wait_family_on(enum syscall_machine machine, int32_t syscall)

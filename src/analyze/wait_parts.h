@@ -43,7 +43,8 @@ void wait_families_init(const struct waits *waits, struct wait_families *ret);
 enum wait_family wait_family_of(const struct wait_families *families, int32_t syscall);
 /* The same for a single call, without a table. */
 enum wait_family wait_family_on(enum syscall_machine machine, int32_t syscall);
-/* Of the machine that the waits were recorded on. */
+/* The machine that it was recorded on. */
+enum syscall_machine profile_machine(const struct profile *profile);
 enum syscall_machine wait_machine(const struct waits *waits);
 
 /* What the innermost functions of a stack say: the first that says something counts. */

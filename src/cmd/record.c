@@ -3,6 +3,7 @@
 
 #include "analyze/honesty.h"
 #include "analyze/hotspots.h"
+#include "analyze/io_honesty.h"
 #include "analyze/profile_load.h"
 #include "analyze/wait_honesty.h"
 #include "base/text.h"
@@ -34,6 +35,10 @@ struct record_cmd_opts {
     bool cpu;
     bool offcpu;
     bool locks;
+    bool io;
+    bool no_io_stacks;
+    bool no_requests;
+    bool keep_payloads;
     const char *tier;
     bool debuginfod;
     bool no_symbols;
@@ -57,14 +62,24 @@ static const struct opt record_options[] = {
     {"cgroup", 0, OPT_TEXT, offsetof(struct record_cmd_opts, cgroup), "PATH",
      "record every process of a cgroup; the path below /sys/fs/cgroup", NULL, NULL, false},
     {"cpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, cpu), NULL,
-     "where CPU time goes; the default unless --offcpu or --locks is given", NULL, NULL, false},
+     "where CPU time goes; the default unless --offcpu, --locks or --io is given", NULL, NULL,
+     false},
     {"offcpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, offcpu), NULL,
      "where threads wait, for what, and who ends it", NULL, NULL, false},
     {"locks", 0, OPT_FLAG, offsetof(struct record_cmd_opts, locks), NULL,
      "which locks are waited for, and who holds them", NULL, NULL, false},
+    {"io", 0, OPT_FLAG, offsetof(struct record_cmd_opts, io), NULL,
+     "what threads ask of the kernel: files, devices, peers, and the requests on sockets", NULL,
+     NULL, false},
+    {"no-io-stacks", 0, OPT_FLAG, offsetof(struct record_cmd_opts, no_io_stacks), NULL,
+     "--io without the stack of every call: cheaper", NULL, NULL, false},
+    {"no-requests", 0, OPT_FLAG, offsetof(struct record_cmd_opts, no_requests), NULL,
+     "--io without looking at what is said on sockets", NULL, NULL, false},
+    {"keep-payloads", 0, OPT_FLAG, offsetof(struct record_cmd_opts, keep_payloads), NULL,
+     "--io keeps the text of requests as it was sent; never passwords", NULL, NULL, false},
     {"tier", 0, OPT_CHOICE, offsetof(struct record_cmd_opts, tier), "TIER",
-     "how waits and locks are seen: by the kernel (needs root, or CAP_BPF and CAP_PERFMON), or "
-     "from user space",
+     "how waits, locks and calls are seen: by the kernel (needs root, or CAP_BPF and CAP_PERFMON), "
+     "or from user space",
      "auto", "auto|kernel|user", false},
     {"debuginfod", 0, OPT_FLAG, offsetof(struct record_cmd_opts, debuginfod), NULL,
      "may ask the servers in $DEBUGINFOD_URLS for debug information", NULL, NULL, false},
@@ -95,6 +110,22 @@ static int scope_find(const struct cmd_call *call, struct record_run_opts *run, 
                      : opts->all    ? TARGET_SYSTEM
                      : opts->cgroup ? TARGET_CGROUP
                                     : TARGET_SPAWNED;
+    return 0;
+}
+
+/* Options that say how to do what is not done are a mistake somewhere. */
+static int io_check(const struct record_cmd_opts *opts, struct why *why)
+{
+    const char *name = opts->no_io_stacks    ? "--no-io-stacks"
+                       : opts->no_requests   ? "--no-requests"
+                       : opts->keep_payloads ? "--keep-payloads"
+                                             : NULL;
+    if (name && !opts->io)
+        return why_set(why, WHY_USAGE, EINVAL, "add --io, or leave it out",
+                       "%s says how calls are recorded, but --io is missing", name);
+    if (opts->keep_payloads && opts->no_requests)
+        return why_set(why, WHY_USAGE, EINVAL, "give one of them",
+                       "--keep-payloads and --no-requests exclude each other");
     return 0;
 }
 
@@ -181,6 +212,23 @@ static int waits_show(const struct cmd_call *call, struct arena *arena, struct r
     return 0;
 }
 
+static int io_show(const struct cmd_call *call, struct arena *arena, struct recording *recording,
+                   const struct record_run_result *result, struct why *why)
+{
+    struct io_honesty honesty;
+    int r = io_honesty_load(arena, recording, &honesty, why);
+    if (r < 0)
+        return r;
+    if (!honesty.facts.tier)
+        honesty.facts.tier = result->io_tier;
+    if (!honesty.facts.not_higher && result->io_na[0])
+        honesty.facts.not_higher = result->io_na;
+    fprintf(call->err, "whyslow: io: ");
+    text_print(call->err, str_from(io_honesty_line(arena, &honesty)));
+    fputc('\n', call->err);
+    return 0;
+}
+
 static void next_show(FILE *err, const char *command, const char *path)
 {
     fprintf(err, "whyslow: next: whyslow %s ", command);
@@ -199,6 +247,8 @@ static int show(const struct cmd_call *call, const struct record_run_opts *run,
         r = samples_show(call, &arena, recording, result, why);
     if (r == 0 && result->waits_tier[0])
         r = waits_show(call, &arena, recording, result, why);
+    if (r == 0 && result->io_tier[0])
+        r = io_show(call, &arena, recording, result, why);
     recording_close(recording);
     if (r < 0)
         return r;
@@ -211,6 +261,8 @@ static int show(const struct cmd_call *call, const struct record_run_opts *run,
         next_show(call->err, "waits", result->path);
     if (run->offcpu.locks)
         next_show(call->err, "locks", result->path);
+    if (run->io.calls)
+        next_show(call->err, "io", result->path);
     return arena_failed(&arena) ? why_nomem(why) : 0;
 }
 
@@ -219,6 +271,9 @@ static int record_run(const struct cmd_call *call, struct why *why)
     const struct record_cmd_opts *opts = call->opts;
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     char path[PATH_MAX], cache[PATH_MAX];
+    enum tier tier = strcmp(opts->tier, "kernel") == 0 ? TIER_KERNEL
+                     : strcmp(opts->tier, "user") == 0 ? TIER_USER
+                                                       : TIER_NONE;
     struct record_run_opts run = {
         .cpu = {.rate_hz = opts->rate_hz,
                 .stacks = strcmp(opts->stacks, "fp") == 0     ? PERF_STACKS_FP
@@ -226,18 +281,21 @@ static int record_run(const struct cmd_call *call, struct why *why)
                                                               : PERF_STACKS_SLICE,
                 .debuginfod = opts->debuginfod,
                 .no_symbols = opts->no_symbols,
-                .no_samples = (opts->offcpu || opts->locks) && !opts->cpu,
+                .no_samples = (opts->offcpu || opts->locks || opts->io) && !opts->cpu,
                 .cache_dir = symbols_cache_dir(cache, sizeof(cache))},
-        .offcpu = {.waits = opts->offcpu,
-                   .locks = opts->locks,
-                   .tier = strcmp(opts->tier, "kernel") == 0 ? TIER_KERNEL
-                           : strcmp(opts->tier, "user") == 0 ? TIER_USER
-                                                             : TIER_NONE},
+        .offcpu = {.waits = opts->offcpu, .locks = opts->locks, .tier = tier},
+        .io = {.calls = opts->io,
+               .stacks = !opts->no_io_stacks,
+               .requests = !opts->no_requests,
+               .payloads = opts->keep_payloads,
+               .tier = tier},
         .output = opts->output,
         .duration_ns = opts->duration_ns,
         .progress = call->err,
     };
-    int r = scope_find(call, &run, why);
+    int r = io_check(opts, why);
+    if (r == 0)
+        r = scope_find(call, &run, why);
     if (r == 0 && run.cpu.scope == TARGET_SPAWNED) {
         r = program_find(call->argv[0], path, why);
         run.argv = call->argv;
@@ -259,6 +317,7 @@ static const struct cmd_example record_examples[] = {
     {"whyslow record -- ./app input", "a command and all it starts"},
     {"whyslow record -p 1234 -d 10", "a running process for ten seconds"},
     {"whyslow record --cpu --offcpu --locks -- ./app", "where it computes and where it waits"},
+    {"whyslow record --io -- ./app", "its files, peers and requests"},
     {"whyslow record -a -d 10 -o machine.whyslow", "the whole machine"},
     {0},
 };
@@ -276,14 +335,19 @@ const struct command cmd_record = {
         "them; --locks the locks among these, with their owners. With --cpu both come into one "
         "recording. The kernel tells of every wait where it may be asked (BPF); elsewhere blocked "
         "threads are looked at from user space, which sees less, and the tier is named.\n\n"
+        "--io records calls to the kernel: how many, how long, how many bytes, of which file, "
+        "device or peer, from which stack; and on sockets the requests in them (HTTP, PostgreSQL, "
+        "MySQL, Redis, DNS). Texts are kept without their values, of values only whether they "
+        "differ; --keep-payloads keeps them as they were sent, but never passwords. Without the "
+        "kernel's help a library in the command tells of its calls, of calls through libc only.\n\n"
         "A command keeps its terminal, streams and signals; its exit status is passed on (128 and "
         "the signal's number if one ended it). Ctrl-C is the command's; with -p, -a or --cgroup "
         "it ends the recording. Killing whyslow leaves the target running and what was recorded "
         "readable.\n\n"
         "At its end record says on stderr how good the recording is: samples, complete and "
         "truncated stacks, losses, sampled CPU time against the kernel's own account, and what "
-        "recording cost; of waits how many there were, how their stacks were found, what was lost "
-        "and what it cost.",
+        "recording cost; of waits and calls how many there were, how their stacks were found, "
+        "what was lost and what it cost.",
     .options = record_options,
     .options_size = sizeof(struct record_cmd_opts),
     .stop = OPT_FIRST_OPERAND,

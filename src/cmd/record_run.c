@@ -46,8 +46,10 @@ struct record {
     size_t part_count;
     struct collector *offcpu; /* one of the parts, or NULL */
     struct collector *locks;  /* the same */
-    struct preload *preload;  /* the library in the target, for `locks` */
-    char locks_na[512];       /* why there is none although it would help; empty */
+    struct collector *io;     /* the same */
+    struct preload *preload;  /* the library in the target, for `locks` and `io` */
+    char library_na[512];     /* why there is none although it would help; empty */
+    char locks_na[512];       /* what that means for locks; empty */
     struct spawn *spawn;      /* NULL unless the target is ours */
     int pidfd;                /* of a process that is not; -1 without one */
     struct pollfd *fds;       /* the rings, then the target */
@@ -89,25 +91,36 @@ static void output_remove(const char *path)
     unlink(beside);
 }
 
-/* Without the kernel's help only the program itself can tell who holds its locks. Not having
- * the library is no failure: waits are seen from outside then, and the recording says so. */
-static void library_prepare(struct record *record)
+static bool locks_want_library(const struct record *record)
 {
     const struct offcpu_opts *offcpu = &record->opts->offcpu;
+    return offcpu->locks && offcpu_plan(offcpu) != TIER_KERNEL;
+}
+
+/* Without the kernel's help only the program itself can tell who holds its locks, and what it
+ * asks of the kernel. Not having the library is no failure yet: waits are seen from outside then,
+ * and the recording says so. */
+static void library_prepare(struct record *record)
+{
+    const struct io_opts *io = &record->opts->io;
     struct why why = {0};
     struct probe probe = {0};
-    if (!offcpu->locks || offcpu_plan(offcpu) == TIER_KERNEL)
+    bool locks = locks_want_library(record);
+    if (!locks && (!io->calls || io_plan(io) == TIER_KERNEL))
         return;
     probe_preload(&probe);
     if (record->opts->cpu.scope != TARGET_SPAWNED)
-        snprintf(record->locks_na, sizeof(record->locks_na),
-                 "the library for locks cannot be put into a program that runs already");
+        snprintf(record->library_na, sizeof(record->library_na),
+                 "the library for %s cannot be put into a program that runs already",
+                 locks ? "locks" : "calls");
     else if (!probe.ok)
-        snprintf(record->locks_na, sizeof(record->locks_na), "%.200s; %.200s", probe.detail,
+        snprintf(record->library_na, sizeof(record->library_na), "%.200s; %.200s", probe.detail,
                  probe.remedy);
     else if (preload_open(&record->preload, &why) < 0)
-        snprintf(record->locks_na, sizeof(record->locks_na), "%.300s; %.200s", why.what,
+        snprintf(record->library_na, sizeof(record->library_na), "%.300s; %.200s", why.what,
                  why.remedy);
+    if (locks)
+        memcpy(record->locks_na, record->library_na, sizeof(record->locks_na));
 }
 
 static int target_start(struct record *record, struct why *why)
@@ -139,6 +152,33 @@ static int part_add(struct record *record, const struct collector_ops *ops,
     return 0;
 }
 
+static int locks_part(struct record *record, struct collector_target *target, struct why *why)
+{
+    struct sink *sink = recording_writer_sink(record->writer);
+    if (record->preload && locks_want_library(record)) {
+        /* First, so that the other one knows which waits are told already. */
+        int r = locks_user_start(record->preload, target, sink, &record->locks, why);
+        if (r < 0)
+            return r;
+        target->locks = record->locks;
+        return part_add(record, &locks_user_ops, record->locks);
+    }
+    if (record->locks_na[0] && locks_user_document(sink, record->locks_na) < 0)
+        return why_nomem(why);
+    return 0;
+}
+
+static int io_part(struct record *record, const struct collector_target *target, struct why *why)
+{
+    int r = io_start(&record->opts->io, target, recording_writer_sink(record->writer), &record->io,
+                     why);
+    if (r < 0 && record->library_na[0])
+        return why_set(why, WHY_DENIED, -r,
+                       "record as root, or with CAP_BPF and CAP_PERFMON: the kernel tells then",
+                       "calls cannot be seen: %.400s", record->library_na);
+    return r < 0 ? r : part_add(record, &collector_io, record->io);
+}
+
 static int parts_start(struct record *record, int pid, struct why *why)
 {
     const struct record_run_opts *opts = record->opts;
@@ -150,27 +190,18 @@ static int parts_start(struct record *record, int pid, struct why *why)
         .cgroup = opts->cpu.cgroup,
         .cache_dir = opts->cpu.cache_dir,
         .cpu = record->cpu,
+        .preload = record->preload,
     };
-    struct sink *sink = recording_writer_sink(record->writer);
-    if (record->preload) {
-        /* First, so that the other one knows which waits are told already. */
-        int r = locks_user_start(record->preload, &target, sink, &record->locks, why);
-        if (r < 0)
-            return r;
-        target.locks = record->locks;
-        r = part_add(record, &locks_user_ops, record->locks);
-        if (r < 0)
-            return r;
-    } else if (record->locks_na[0] && locks_user_document(sink, record->locks_na) < 0) {
-        return why_nomem(why);
+    int r = locks_part(record, &target, why);
+    if (r == 0 && (opts->offcpu.waits || opts->offcpu.locks)) {
+        r = offcpu_start(&opts->offcpu, &target, recording_writer_sink(record->writer),
+                         &record->offcpu, why);
+        if (r == 0)
+            r = part_add(record, &collector_offcpu, record->offcpu);
     }
-    if (opts->offcpu.waits || opts->offcpu.locks) {
-        int r = offcpu_start(&opts->offcpu, &target, sink, &record->offcpu, why);
-        if (r < 0)
-            return r;
-        return part_add(record, &collector_offcpu, record->offcpu);
-    }
-    return 0;
+    if (r == 0 && opts->io.calls)
+        r = io_part(record, &target, why);
+    return r;
 }
 
 static int collector_start(struct record *record, struct why *why)
@@ -185,13 +216,15 @@ static int collector_start(struct record *record, struct why *why)
         r = parts_start(record, cpu.pid, why);
     if (r < 0)
         return r;
-    record->fds = calloc(CPUS_POLLED_MAX + PART_FDS_MAX + 2, sizeof(*record->fds));
+    record->fds = calloc(CPUS_POLLED_MAX + 2 * PART_FDS_MAX + 2, sizeof(*record->fds));
     if (!record->fds)
         return why_nomem(why);
     record->fd_count = cpu_poll_fds(record->cpu, record->fds, CPUS_POLLED_MAX);
     if (record->offcpu)
         record->fd_count += offcpu_poll_fds(record->offcpu, record->fds + record->fd_count,
                                             PART_FDS_MAX);
+    if (record->io)
+        record->fd_count += io_poll_fds(record->io, record->fds + record->fd_count, PART_FDS_MAX);
     if (record->locks)
         record->fd_count += locks_user_poll_fds(record->locks, record->fds + record->fd_count, 1);
     if (record->spawn)
@@ -410,6 +443,37 @@ static int shell_status(const struct record *record)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static void result_fill(struct record *record, struct record_run_result *result)
+{
+    struct cpu_counts counts = {0};
+    if (record->cpu) {
+        const struct perf_plan *plan = cpu_plan(record->cpu);
+        cpu_counts(record->cpu, &counts);
+        perf_plan_event(plan, result->event, sizeof(result->event));
+        if (!plan->kernel)
+            snprintf(result->kernel_na, sizeof(result->kernel_na), "%s", plan->kernel_na);
+        const char *deep_na = cpu_deep_na(record->cpu);
+        if (deep_na && counts.truncated > 0)
+            snprintf(result->deep_na, sizeof(result->deep_na), "%s", deep_na);
+    }
+    if (record->offcpu) {
+        const char *na = offcpu_not_higher(record->offcpu);
+        snprintf(result->waits_tier, sizeof(result->waits_tier), "%s",
+                 tier_name(offcpu_tier(record->offcpu)));
+        snprintf(result->waits_na, sizeof(result->waits_na), "%s", na ? na : "");
+    }
+    if (record->io) {
+        const char *na = io_not_higher(record->io);
+        snprintf(result->io_tier, sizeof(result->io_tier), "%s", tier_name(io_tier(record->io)));
+        snprintf(result->io_na, sizeof(result->io_na), "%s", na ? na : "");
+    }
+    if (record->locks && locks_user_na(record->locks))
+        snprintf(record->locks_na, sizeof(record->locks_na), "%s", locks_user_na(record->locks));
+    snprintf(result->locks_na, sizeof(result->locks_na), "%s", record->locks_na);
+    result->samples = counts.samples;
+    result->status = shell_status(record);
+}
+
 int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
                      struct why *why)
 {
@@ -426,28 +490,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     r = record_steps(&record, why);
     if (opts->cpu.scope != TARGET_SPAWNED)
         progress_end(&record.progress);
-    struct cpu_counts counts = {0};
-    if (record.cpu) {
-        const struct perf_plan *plan = cpu_plan(record.cpu);
-        cpu_counts(record.cpu, &counts);
-        perf_plan_event(plan, result.event, sizeof(result.event));
-        if (!plan->kernel)
-            snprintf(result.kernel_na, sizeof(result.kernel_na), "%s", plan->kernel_na);
-        const char *deep_na = cpu_deep_na(record.cpu);
-        if (deep_na && counts.truncated > 0)
-            snprintf(result.deep_na, sizeof(result.deep_na), "%s", deep_na);
-    }
-    if (record.offcpu) {
-        const char *na = offcpu_not_higher(record.offcpu);
-        snprintf(result.waits_tier, sizeof(result.waits_tier), "%s",
-                 tier_name(offcpu_tier(record.offcpu)));
-        snprintf(result.waits_na, sizeof(result.waits_na), "%s", na ? na : "");
-    }
-    if (record.locks && locks_user_na(record.locks))
-        snprintf(record.locks_na, sizeof(record.locks_na), "%s", locks_user_na(record.locks));
-    snprintf(result.locks_na, sizeof(result.locks_na), "%s", record.locks_na);
-    result.samples = counts.samples;
-    result.status = shell_status(&record);
+    result_fill(&record, &result);
     for (size_t i = record.part_count; i-- > 0;)
         record.parts[i].ops->close(record.parts[i].collector);
     if (record.cpu)
@@ -458,7 +501,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     free(record.fds);
     recording_writer_close(record.writer);
     signal(SIGXFSZ, record.old_xfsz);
-    if (r < 0 && counts.samples == 0 && !record.offcpu)
+    if (r < 0 && result.samples == 0 && !record.offcpu && !record.io)
         output_remove(result.path);
     if (r == 0)
         *ret = result;

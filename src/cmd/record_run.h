@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collect/cpu.h"
+#include "collect/io.h"
 #include "collect/offcpu.h"
 
 #include <limits.h>
@@ -10,6 +11,7 @@
 struct record_run_opts {
     struct cpu_opts cpu;       /* .no_samples: another axis was asked for, not this one */
     struct offcpu_opts offcpu; /* neither waits nor locks: not asked for */
+    struct io_opts io;         /* .calls: asked for */
     char *const *argv;         /* TARGET_SPAWNED */
     const char *program;
     const char *output;   /* NULL: the first free of recording.whyslow, recording-2.whyslow, … */
@@ -28,6 +30,8 @@ struct record_run_result {
     char waits_tier[16]; /* empty: waits were not asked for */
     char waits_na[512];  /* why not a higher tier; empty: it is the best */
     char locks_na[512];  /* why owners and holds of locks are not in it; empty: they are */
+    char io_tier[16];    /* empty: calls were not asked for */
+    char io_na[512];     /* why not a higher tier; empty: it is the best */
 };
 
 /* Interrupts must be watched. A target that fails is no error. */

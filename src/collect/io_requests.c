@@ -35,17 +35,22 @@ int io_requests_open(const struct io_requests_opts *opts, struct sink *sink,
     return 0;
 }
 
-int io_requests_peer(struct io_requests *requests, struct str peer, struct str *ret_kept,
-                     uint32_t *ret_text)
+static int peer_keep(struct io_requests *requests, struct str peer, struct str *ret)
 {
     uint32_t id;
     if (requests->peers.len >= IO_PEERS_MAX && intern_find(&requests->peers, peer) == 0)
         peer = STR("(further peers)");
     int r = intern_add(&requests->peers, peer, &id, NULL);
-    if (r < 0)
-        return r;
-    *ret_kept = intern_get(&requests->peers, id);
-    return sink_text(requests->sink, *ret_kept, ret_text);
+    if (r == 0)
+        *ret = intern_get(&requests->peers, id);
+    return r;
+}
+
+int io_requests_peer(struct io_requests *requests, struct str peer, struct str *ret_kept,
+                     uint32_t *ret_text)
+{
+    int r = peer_keep(requests, peer, ret_kept);
+    return r < 0 ? r : sink_text(requests->sink, *ret_kept, ret_text);
 }
 
 /* ---- the table ---- */
@@ -74,7 +79,9 @@ static int connection_make(struct io_requests *requests, const struct io_socket 
         *ret = NULL;
         return 0;
     }
-    connection.socket.peer = (struct str){"", 0};
+    int r = peer_keep(requests, socket->peer, &connection.socket.peer);
+    if (r < 0)
+        return r;
     connection.flags = (socket->tls ? CONNECTION_TLS : 0) |
                        (socket->opened_ns != 0 || socket->datagrams ? CONNECTION_FROM_START : 0);
     connection.next = *bucket;
@@ -250,15 +257,14 @@ static bool role_fits(struct io_connection *connection, enum request_role role)
 }
 
 static int recognised(struct io_requests *requests, struct io_connection *connection,
-                      const struct io_socket *socket, const struct protocol_ops *ops,
-                      enum request_role role)
+                      const struct protocol_ops *ops, enum request_role role)
 {
     const struct protocol_opts opts = {
         .role = role,
         .from_start = connection->flags & CONNECTION_FROM_START,
         .payloads = requests->opts.payloads,
     };
-    int r = io_requests_peer(requests, socket->peer, &connection->socket.peer, &connection->peer);
+    int r = sink_text(requests->sink, connection->socket.peer, &connection->peer);
     if (r == 0)
         r = protocol_open(ops, &opts, &connection->protocol);
     if (r < 0)
@@ -315,7 +321,7 @@ static int undecided(struct io_requests *requests, struct io_connection *connect
     if (encrypted || ++connection->looked[joined->direction] >= most) {
         requests->encrypted += encrypted;
         requests->unknown += !encrypted;
-        connection->socket.tls |= encrypted;
+        connection->encrypted = encrypted;
         free((void *)joined->head);
         connection_pass_over(connection);
         return IO_ENOUGH;
@@ -325,7 +331,7 @@ static int undecided(struct io_requests *requests, struct io_connection *connect
 }
 
 static int decide(struct io_requests *requests, struct io_connection *connection,
-                  const struct io_socket *socket, const struct protocol_piece *piece)
+                  const struct protocol_piece *piece)
 {
     enum request_role role = REQUEST_CLIENT;
     struct protocol_piece joined;
@@ -336,10 +342,10 @@ static int decide(struct io_requests *requests, struct io_connection *connection
     int r = early_join(connection, piece, &joined);
     if (r < 0)
         return r;
-    const struct protocol_ops *ops = requests->opts.guess(&joined, socket->port, &role);
+    const struct protocol_ops *ops = requests->opts.guess(&joined, connection->socket.port, &role);
     if (!ops || !role_fits(connection, role))
         return undecided(requests, connection, &joined);
-    r = recognised(requests, connection, socket, ops, role);
+    r = recognised(requests, connection, ops, role);
     if (r == 0)
         r = feed(requests, connection, &joined);
     free((void *)joined.head);
@@ -348,12 +354,24 @@ static int decide(struct io_requests *requests, struct io_connection *connection
     return r;
 }
 
+int io_requests_met(struct io_requests *requests, const struct io_socket *socket)
+{
+    struct io_connection *connection = connection_find(requests, socket->key);
+    return connection ? 0 : connection_make(requests, socket, &connection);
+}
+
+const struct io_socket *io_requests_socket(struct io_requests *requests, uint64_t key)
+{
+    const struct io_connection *connection = connection_find(requests, key);
+    return connection ? &connection->socket : NULL;
+}
+
 int io_requests_piece(struct io_requests *requests, const struct io_socket *socket,
                       const struct io_said *said)
 {
     struct io_connection *connection = connection_find(requests, socket->key);
     if (!connection) {
-        int r = connection_make(requests, socket, &connection);
+        int r = socket->process != 0 ? connection_make(requests, socket, &connection) : 0;
         if (r < 0 || !connection)
             return r < 0 ? r : IO_ENOUGH;
     }
@@ -371,7 +389,7 @@ int io_requests_piece(struct io_requests *requests, const struct io_socket *sock
     requests->thread = said->thread;
     requests->time_ns = said->end_ns;
     int r = connection->state == IO_DECODED ? feed(requests, connection, &piece)
-                                            : decide(requests, connection, socket, &piece);
+                                            : decide(requests, connection, &piece);
     if (r < 0)
         return r;
     int flushed = io_rows_flush(&requests->rows, said->end_ns);
@@ -399,10 +417,14 @@ int io_requests_lost(struct io_requests *requests, uint64_t key)
 void io_requests_inside(struct io_requests *requests, uint64_t key)
 {
     struct io_connection *connection = connection_find(requests, key);
-    if (!connection || connection->state != IO_PASSED_OVER || !connection->socket.tls)
+    if (!connection)
         return;
-    connection->socket.tls = false;
-    requests->encrypted--;
+    if (connection->state == IO_DECODED)
+        protocol_give_up(requests, connection);
+    if (connection->encrypted)
+        requests->encrypted--;
+    connection->encrypted = false;
+    connection_pass_over(connection);
 }
 
 /* ---- the end ---- */

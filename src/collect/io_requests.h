@@ -57,14 +57,18 @@ enum io_wanted {
     IO_WANTED = 1, /* go on, or: cannot be told yet */
     IO_ENOUGH = 0, /* no protocol that we know, or given up: do not bother */
 };
-/* enum io_wanted or -errno of the sink. */
+/* A connection whose facts come before its pieces: those need only its key. */
+MUST_USE int io_requests_met(struct io_requests *requests, const struct io_socket *socket);
+/* What is known of it; NULL: nothing. Valid until the next call. */
+const struct io_socket *io_requests_socket(struct io_requests *requests, uint64_t key);
+/* enum io_wanted or -errno of the sink. A socket of process 0 must have been met before. */
 MUST_USE int io_requests_piece(struct io_requests *requests, const struct io_socket *socket,
                                const struct io_said *said);
 MUST_USE int io_requests_closed(struct io_requests *requests, uint64_t key, uint64_t time_ns);
 /* Pieces of it are missing: what is pending is given up, and the protocol is looked for anew. */
 MUST_USE int io_requests_lost(struct io_requests *requests, uint64_t key);
-/* It turned out to be the outside of a connection whose inside is told as another one (TLS): what
- * it was taken for so far was no connection that nobody knows. */
+/* It turned out to be the outside of a connection whose inside is told as another one (TLS): it is
+ * passed over, and is none of those that nobody knows. */
 void io_requests_inside(struct io_requests *requests, uint64_t key);
 
 /* A library in the process answered. `database` is the object of its file. */

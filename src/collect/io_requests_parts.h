@@ -80,6 +80,7 @@ struct io_connection {
     uint64_t requests;
     uint64_t bytes[2]; /* by enum protocol_direction */
     uint32_t looked[2];
+    bool encrypted;              /* TLS on the wire, that nobody has told the inside of */
     uint32_t contradicted;       /* the protocol has the roles the other way round */
     struct protocol_piece early; /* pieces too short to tell a protocol by, as one */
     char *service;

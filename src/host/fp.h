@@ -81,17 +81,6 @@ int fp_resident_share(const char *path, double *ret_share, const char **ret_na);
 
 /* fp_storage.c */
 struct fp_mount;
-struct fp_mount_line {
-    struct str device_id; /* "259:2" */
-    const char *root;     /* what of the filesystem is mounted */
-    const char *point;
-    struct str type;   /* "ext4" */
-    struct str source; /* "/dev/nvme0n1p2" */
-    struct str own;    /* options of the mount */
-    struct str super;  /* options of the superblock */
-};
-/* One line of mountinfo; false when it is none. */
-bool fp_mount_parse(struct arena *arena, struct str line, struct fp_mount_line *ret);
 fp_reader fp_storage_folder, fp_storage_mount, fp_storage_device, fp_storage_kind, fp_storage_model,
     fp_storage_scheduler, fp_storage_fs, fp_storage_options, fp_storage_space;
 void fp_mount_find(struct fp *fp);

@@ -1,6 +1,7 @@
 /* isolation.cgroup*: the limits that hold for the target, for cgroup v2, v1 and both mixed.
  * A limit anywhere above a process holds for it, so the tightest on the way up is the answer. */
 #include "host/fp.h"
+#include "host/mounts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -52,7 +53,7 @@ static void paths_read(const struct fp *fp, struct fp_cgroups *cgroups)
 /* In a container the mount may show only a part of the hierarchy, and the path may be
  * told from outside of it: what cannot be joined is taken as the mount itself. */
 static void hierarchy_mount(const struct fp *fp, struct hierarchy *hierarchy,
-                            const struct fp_mount_line *line)
+                            const struct mount_line *line)
 {
     if (!hierarchy->path || hierarchy->mount)
         return;
@@ -79,8 +80,8 @@ const struct fp_cgroups *fp_cgroups_find(const struct fp *fp)
     if (host_read(fp->host, "/proc/self/mountinfo", &text, NULL) < 0)
         return cgroups;
     while (text.len > 0) {
-        struct fp_mount_line line;
-        if (!fp_mount_parse(fp->arena, str_cut(&text, '\n'), &line))
+        struct mount_line line;
+        if (!mount_line_parse(fp->arena, str_cut(&text, '\n'), &line))
             continue;
         if (str_is(line.type, "cgroup2"))
             hierarchy_mount(fp, &cgroups->v2, &line);

@@ -1,6 +1,7 @@
 /* storage.*: what the folder of the work stands on. The mount comes from
  * mountinfo (longest match, the last one mounted wins), the device from sysfs. */
 #include "host/fp.h"
+#include "host/mounts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,57 +9,10 @@
 #include <sys/statvfs.h>
 
 struct fp_mount {
-    struct fp_mount_line line;
+    struct mount_line line;
     const char *options; /* of the mount and of the superblock, joined */
     const char *disk;    /* folder in sysfs of the whole disk, or NULL */
 };
-
-/* mountinfo writes blanks and backslashes as \040 and the like. */
-static const char *unescape(struct arena *arena, struct str text)
-{
-    char *plain = arena_alloc(arena, text.len + 1);
-    if (!plain)
-        return "";
-    size_t len = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        const char *at = text.data + i;
-        uint64_t code;
-        if (*at == '\\' && i + 3 < text.len && str_to_u64((struct str){at + 1, 3}, 8, &code) == 0 &&
-            code > 0 && code < 256) {
-            plain[len++] = (char)code;
-            i += 3;
-        } else {
-            plain[len++] = *at;
-        }
-    }
-    return plain;
-}
-
-/* "/" holds everything, "/home" holds "/home" and "/home/x" but not "/homes". */
-static bool holds(const char *point, const char *folder)
-{
-    size_t len = strlen(point);
-    if (strcmp(point, "/") == 0)
-        return true;
-    return strncmp(point, folder, len) == 0 && (folder[len] == '\0' || folder[len] == '/');
-}
-
-bool fp_mount_parse(struct arena *arena, struct str line, struct fp_mount_line *ret)
-{
-    str_word(&line); /* mount id */
-    str_word(&line); /* parent id */
-    ret->device_id = str_word(&line);
-    ret->root = unescape(arena, str_word(&line));
-    ret->point = unescape(arena, str_word(&line));
-    ret->own = str_word(&line);
-    for (struct str word = str_word(&line); !str_is(word, "-"); word = str_word(&line))
-        if (word.len == 0)
-            return false;
-    ret->type = str_word(&line);
-    ret->source = str_from(unescape(arena, str_word(&line)));
-    ret->super = str_word(&line);
-    return ret->type.len > 0;
-}
 
 /* The device's folder in sysfs: by number, or, where a filesystem has numbers of
  * its own (btrfs), by the name it was mounted from. */
@@ -93,7 +47,8 @@ void fp_mount_find(struct fp *fp)
     while (text.len > 0) {
         struct fp_mount mount = {0};
         struct str line = str_cut(&text, '\n');
-        if (!fp_mount_parse(fp->arena, line, &mount.line) || !holds(mount.line.point, folder))
+        if (!mount_line_parse(fp->arena, line, &mount.line) ||
+            !mount_holds(mount.line.point, folder))
             continue;
         if (best && strlen(mount.line.point) < strlen(best->line.point))
             continue;

@@ -75,7 +75,7 @@ struct column {
     bool wrap;  /* may be broken over several lines on a narrow terminal */
 };
 
-enum { TABLE_COLUMNS_MAX = 32 };
+enum { TABLE_COLUMNS_MAX = 48 };
 
 struct table_row {
     struct table_row *next;

@@ -542,10 +542,10 @@ static void counters(struct scene *scene)
         uint64_t value;
     } rows[] = {
         {"io.calls", UNIT_COUNT, 6248},
-        {"io.recognised", UNIT_COUNT, 6209},
-        {"io.copied", UNIT_COUNT, 39},
-        {"io.complete", UNIT_COUNT, 39},
-        {"io.truncated", UNIT_COUNT, 0},
+        {"io.stacks_recognised", UNIT_COUNT, 6209},
+        {"io.stacks_copied", UNIT_COUNT, 39},
+        {"io.stacks_walked", UNIT_COUNT, 39},
+        {"io.stacks_complete", UNIT_COUNT, 38},
         {"io.folded", UNIT_COUNT, 0},
         {"io.own_ns", UNIT_NS, 31 * (uint64_t)MS},
         {"io.kernel_ns", UNIT_NS, 12 * (uint64_t)MS},

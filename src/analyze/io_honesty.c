@@ -1,0 +1,296 @@
+/* From a recording's counters and its document "io" to the line that every report carries. */
+#include "analyze/io_honesty.h"
+
+#define FIGURE(member) offsetof(struct io_honesty, member)
+
+static const struct source {
+    const char *counter;
+    size_t offset; /* of the figure */
+} sources[] = {
+    {"io.calls", FIGURE(calls)},
+    {"io.folded", FIGURE(folded)},
+    {"io.stacks_recognised", FIGURE(recognised)},
+    {"io.recognised", FIGURE(recognised)},
+    {"io.stacks_copied", FIGURE(copied)},
+    {"io.copied", FIGURE(copied)},
+    {"io.stacks_walked", FIGURE(walked)},
+    {"io.stacks_complete", FIGURE(complete)},
+    {"io.complete", FIGURE(complete)},
+    {"io.stacks_truncated", FIGURE(incomplete)},
+    {"io.truncated", FIGURE(incomplete)},
+    {"io.own_ns", FIGURE(own_ns)},
+    {"io.kernel_ns", FIGURE(kernel_ns)},
+    {"cpu.rusage_ns", FIGURE(cpu_ns)},
+    {"io.requests", FIGURE(requests)},
+    {"io.requests.unanswered", FIGURE(unanswered)},
+    {"io.requests.events_left_out", FIGURE(events_left_out)},
+    {"io.requests.hopped", FIGURE(hopped)},
+    {"io.connections", FIGURE(connections)},
+    {"io.connections.unknown", FIGURE(unknown)},
+    {"io.connections.broken", FIGURE(broken)},
+    {"io.connections.switched", FIGURE(switched)},
+    {"io.connections.encrypted", FIGURE(encrypted)},
+    {"io.connections.lost", FIGURE(connections_lost)},
+    {"io.requests.folded", FIGURE(requests_folded)},
+    {"io.requests.cut_off", FIGURE(requests_cut)},
+    {"io.compat_calls", FIGURE(compat_calls)},
+    {"io.open_calls", FIGURE(open_calls)},
+    {"io.device_lost", FIGURE(device_lost)},
+    {"io.connections.middle", FIGURE(middle)},
+    {"io.connections.beyond", FIGURE(beyond)},
+    {"io.uring_calls", FIGURE(uring_calls)},
+    {"io.inside_bytes", FIGURE(inside_bytes)},
+    {"io.calls_unseen", FIGURE(calls_unseen)},
+    {"io.bytes_unseen", FIGURE(bytes_unseen)},
+    {"io.heads_lost", FIGURE(heads_lost)},
+};
+
+/* Of all losses: the call itself was counted. */
+static const char *const parts[] = {
+    "io.lost.stacks",       "io.lost.stacks_spared", "io.lost.stacks_unreadable",
+    "io.lost.stacks_stale", "io.lost.stacks_stray",  "io.lost.objects",
+    "io.lost.paths",        "io.lost.heads",         "io.lost.kernel_stacks",
+    "loss.request_events",  "loss.io_stacks",
+};
+/* And nothing at all was lost: stacks were copied instead. */
+static const char nothing_lost[] = "io.lost.known_full";
+
+static void figure_add(struct honesty_figure *figure, uint64_t value)
+{
+    figure->known = true;
+    if (__builtin_add_overflow(figure->value, value, &figure->value))
+        figure->value = UINT64_MAX;
+}
+
+static void read_loss(struct io_honesty *honesty, const struct recorded_counter *row)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        if (str_is(row->name, parts[i])) {
+            figure_add(&honesty->parts_lost, row->value);
+            return;
+        }
+    bool lost = str_starts(row->name, "loss.io_") || str_starts(row->name, "io.lost.") ||
+                str_is(row->name, "io.lost");
+    if (lost && !str_is(row->name, nothing_lost))
+        figure_add(&honesty->lost, row->value);
+}
+
+static int read_counter(void *context, const struct recorded_counter *row)
+{
+    struct io_honesty *honesty = context;
+    if (row->unit == UNIT_COUNT)
+        read_loss(honesty, row);
+    if (str_starts(row->name, "io.end.") && row->unit == UNIT_COUNT)
+        figure_add(&honesty->incomplete, row->value);
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+        if (str_is(row->name, sources[i].counter))
+            figure_add((struct honesty_figure *)((char *)honesty + sources[i].offset), row->value);
+    return 0;
+}
+
+struct reading {
+    struct arena *arena;
+    struct io_honesty *honesty;
+};
+
+static int read_document(void *context, const struct recorded_document *row)
+{
+    struct reading *reading = context;
+    if (!str_is(row->name, "io"))
+        return 0;
+    return io_facts_read(reading->arena, row->json, &reading->honesty->facts);
+}
+
+int io_honesty_load(struct arena *arena, struct recording *recording, struct io_honesty *ret,
+                    struct why *why)
+{
+    struct io_honesty honesty = {.finished = recording_finished(recording)};
+    struct reading reading = {arena, &honesty};
+    int r = recording_each_counter(recording, read_counter, &honesty, why);
+    if (r == 0)
+        r = recording_each_document(recording, read_document, &reading, why);
+    if (arena_failed(arena))
+        return why_nomem(why);
+    if (r == 0)
+        *ret = honesty;
+    return r;
+}
+
+static struct value count_value(struct honesty_figure figure, const char *missing)
+{
+    return figure.known ? value_uint(figure.value, UNIT_COUNT) : value_na(missing);
+}
+
+static struct value ms_value(struct honesty_figure figure, const char *missing)
+{
+    return figure.known ? value_real((double)figure.value / 1e6, UNIT_MS) : value_na(missing);
+}
+
+static struct value share_value(struct honesty_figure part, double whole, const char *missing,
+                                const char *empty)
+{
+    if (!part.known)
+        return value_na(missing);
+    if (whole <= 0)
+        return value_na(empty);
+    return value_real(100.0 * (double)part.value / whole, UNIT_PERCENT);
+}
+
+static const struct unseen_row {
+    size_t offset;
+    enum unit unit;
+    const char *what, *reason;
+} unseen_rows[] = {
+    {FIGURE(uring_calls), UNIT_COUNT, "io_uring: calls",
+     "what is done through its rings passes no system call of its own"},
+    {FIGURE(inside_bytes), UNIT_BYTES, "sendfile, splice, copy_file_range: bytes",
+     "they move inside the kernel: counted, but what was said with them is not looked at"},
+    {FIGURE(calls_unseen), UNIT_COUNT, "reads and writes beside libc's functions",
+     "stdio's own, static programs and plain system calls do not pass our library"},
+    {FIGURE(bytes_unseen), UNIT_BYTES, "bytes of those", "the kernel counts them for the process"},
+    {FIGURE(hopped), UNIT_COUNT, "requests that hop threads",
+     "they were answered on another thread than asked: their call site is that of the first"},
+    {FIGURE(unknown), UNIT_COUNT, "connections of no known protocol",
+     "calls and bytes are counted, requests are not told apart"},
+    {FIGURE(encrypted), UNIT_COUNT, "encrypted connections",
+     "TLS through no library that we look into: linked statically, or not OpenSSL"},
+    {FIGURE(broken), UNIT_COUNT, "connections that stopped making sense",
+     "requests after that are not in the tables"},
+    {FIGURE(switched), UNIT_COUNT, "connections that switched to another protocol",
+     "to TLS, compression, web sockets: the rest is not decoded"},
+    {FIGURE(middle), UNIT_COUNT, "connections met in the middle",
+     "HTTP/2 can be decoded from its beginning only"},
+    {FIGURE(beyond), UNIT_COUNT, "connections beyond what fits", "too many at a time"},
+    {FIGURE(connections_lost), UNIT_COUNT, "connections of which a piece was lost",
+     "requests after that are not in the tables"},
+    {FIGURE(heads_lost), UNIT_COUNT, "pieces of messages that were lost",
+     "their connections' requests are not in the tables from there on"},
+    {FIGURE(requests_folded), UNIT_COUNT, "requests added up under a common text",
+     "too many different ones"},
+    {FIGURE(compat_calls), UNIT_COUNT, "calls of 32-bit programs",
+     "their numbers are another table's: they are not in the tables"},
+    {FIGURE(open_calls), UNIT_COUNT, "calls that had not returned at the end",
+     "they count with the time up to then"},
+    {FIGURE(device_lost), UNIT_COUNT, "requests of devices", "there was no room to follow them"},
+    {FIGURE(events_left_out), UNIT_COUNT, "short requests that are only in sums",
+     "beyond the first ones only those of 1 ms or more are kept one by one"},
+};
+
+struct value io_honesty_unseen(struct arena *arena, const struct io_honesty *honesty)
+{
+    static const struct column columns[] = {
+        {"what", "what", SHOW_ALWAYS, false, true},
+        {"amount", "how much", SHOW_ALWAYS, true, false},
+        {"reason", "why", SHOW_ALWAYS, false, true},
+    };
+    struct value table = value_table(arena, columns, ARRAY_SIZE(columns));
+    for (size_t i = 0; i < ARRAY_SIZE(unseen_rows); i++) {
+        const struct honesty_figure *figure = (const void *)((const char *)honesty +
+                                                             unseen_rows[i].offset);
+        struct table_row *row = figure->value > 0 ? table_add(&table) : NULL;
+        if (!row)
+            continue;
+        row->cells[0] = value_text(unseen_rows[i].what);
+        row->cells[1] = value_uint(figure->value, unseen_rows[i].unit);
+        row->cells[2] = value_text(unseen_rows[i].reason);
+    }
+    for (size_t i = 0; i < honesty->facts.unseen_count; i++) {
+        struct table_row *row = table_add(&table);
+        if (!row)
+            break;
+        const char *reason = honesty->facts.unseen[i].reason;
+        row->cells[0] = value_text(honesty->facts.unseen[i].what);
+        row->cells[1] = value_text("");
+        row->cells[2] = value_text(reason ? reason : "");
+    }
+    return table;
+}
+
+struct value io_honesty_value(struct arena *arena, const struct io_honesty *honesty)
+{
+    struct value map = value_map(arena);
+    const struct io_facts *facts = &honesty->facts;
+    value_put(&map, "tier", NULL,
+              facts->tier ? value_text(facts->tier) : value_na("the recording does not say"));
+    value_put(&map, "why_not_higher", "why not a higher tier",
+              facts->not_higher ? value_text(facts->not_higher) : value_null());
+    value_put(&map, "calls", NULL, count_value(honesty->calls, "calls were not counted"));
+    value_put(&map, "folded", "without thread, object or stack",
+              count_value(honesty->folded, "it was not counted"));
+    double known = (double)honesty->recognised.value + (double)honesty->copied.value;
+    value_put(&map, "recognised_pct", "stacks recognised",
+              share_value(honesty->recognised, known, "stacks were not asked for, or not counted",
+                          "no stack was looked at"));
+    double walked = honesty->walked.known
+                        ? (double)honesty->walked.value
+                        : (double)honesty->complete.value + (double)honesty->incomplete.value;
+    value_put(&map, "complete_pct", "complete stacks",
+              share_value(honesty->complete, walked, "the recording does not count it",
+                          "no stack was walked"));
+    value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
+    value_put(&map, "parts_lost", "without their stack, object or message",
+              count_value(honesty->parts_lost, "it was not counted"));
+    value_put(&map, "requests", NULL,
+              count_value(honesty->requests,
+                          facts->requests ? facts->requests : "requests were not looked for"));
+    value_put(&map, "requests_left_out", "requests that are only in sums",
+              count_value(honesty->events_left_out, "it was not counted"));
+    value_put(&map, "connections", "connections with requests",
+              count_value(honesty->connections, "connections were not counted"));
+    value_put(&map, "own_cpu_ms", "own CPU time",
+              ms_value(honesty->own_ns, "whyslow's own CPU time was not measured"));
+    value_put(&map, "kernel_ms", "time spent in the kernel for it",
+              ms_value(honesty->kernel_ns, "what it cost in the kernel was not measured"));
+    value_put(&map, "unseen", NULL, io_honesty_unseen(arena, honesty));
+    return map;
+}
+
+/* "99.0% complete", or "complete n/a". */
+static const char *figure_text(struct arena *arena, const struct value *map, const char *key,
+                               const char *name)
+{
+    const struct value *value = value_get(map, key);
+    if (!value || value->kind == VALUE_NA)
+        return arena_printf(arena, "%s n/a", name);
+    char number[48];
+    units_format(value_number(value), value->unit, number, sizeof(number));
+    return arena_printf(arena, "%s %s", number, name);
+}
+
+/* Worth a word only where there are some. */
+static const char *few_text(struct arena *arena, struct honesty_figure figure, const char *name)
+{
+    char number[48];
+    if (figure.value == 0)
+        return "";
+    units_format((double)figure.value, UNIT_COUNT, number, sizeof(number));
+    return arena_printf(arena, ", %s %s", number, name);
+}
+
+const char *io_honesty_line(struct arena *arena, const struct io_honesty *honesty)
+{
+    struct value map = io_honesty_value(arena, honesty);
+    const struct io_facts *facts = &honesty->facts;
+    bool stacks = honesty->recognised.known || honesty->complete.known;
+    return arena_printf(
+        arena, "%s tier: %s%s%s%s%s%s%s, %s%s%s; cost: %s, %s%s%s%s",
+        facts->tier ? facts->tier : "unknown",
+        figure_text(arena, &map, "calls", honesty->calls.value == 1 ? "call" : "calls"),
+        few_text(arena, honesty->requests, honesty->requests.value == 1 ? "request" : "requests"),
+        stacks ? "" : ", stacks n/a", stacks ? ", stacks " : "",
+        stacks ? figure_text(arena, &map, "recognised_pct", "recognised") : "", stacks ? ", " : "",
+        stacks ? figure_text(arena, &map, "complete_pct", "complete") : "",
+        figure_text(arena, &map, "lost", "lost"),
+        few_text(arena, honesty->parts_lost, "without their stack, object or message"),
+        few_text(arena, honesty->folded, "without thread, object or stack"),
+        figure_text(arena, &map, "own_cpu_ms", "own CPU time"),
+        figure_text(arena, &map, "kernel_ms", "in the kernel"),
+        facts->not_higher ? "; no higher tier: " : "", facts->not_higher ? facts->not_higher : "",
+        honesty->finished ? "" : "; the recording was cut off");
+}
+
+void io_honesty_put(struct arena *arena, struct value *root, const struct io_honesty *honesty)
+{
+    value_put_machine(root, "honesty", io_honesty_value(arena, honesty));
+    value_put(root, "honesty_line", "honesty", value_text(io_honesty_line(arena, honesty)));
+}
