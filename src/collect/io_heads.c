@@ -126,7 +126,8 @@ static int tls_pair(struct io_heads *heads, const struct io_heads_piece *piece)
     inside.tls = true;
     io_requests_inside(requests, piece->conn);
     verdict_tell(heads, piece->ino, piece->conn, IO_HEADS_INSIDE);
-    heads->inside++;
+    if (!io_requests_socket(requests, key))
+        heads->inside++;
     return io_requests_met(requests, &inside);
 }
 

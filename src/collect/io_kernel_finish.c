@@ -97,6 +97,7 @@ static void missing_put(const struct collector *c, struct jsonw *json)
            "more different calls than there is room for: some are added up by their name only");
     na_put(json, c->cache_na, "page cache",
            "this kernel does not tell what is added to the page cache");
+    na_put(json, io_said_na(c) != NULL, "TLS and SQLite", io_said_na(c));
     na_put(json, !c->devices, "devices", c->devices_na);
     if (c->devices && devices_missing(c->devices))
         na_put(json, true, "devices", devices_missing(c->devices));
