@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "collect/io_heads.h"
 #include "collect/io_kernel_parts.h"
+#include "collect/sqlite_calls.h"
 #include "collect/tls.h"
 #include "collect/uprobes.h"
 
@@ -31,6 +32,7 @@ struct io_kernel_said {
     struct uprobes *uprobes; /* NULL: */
     char uprobes_na[512];    /* why not */
     struct tls *tls;
+    struct sqlite_calls *sqlite;
     struct uprobes_counts probes; /* as of the end */
     VEC(struct looked) processes;
     uint64_t processes_beyond;
@@ -79,6 +81,26 @@ static int tls_start(struct collector *c, const struct collector_target *target,
     return tls_open(&opts, c->said->uprobes, &c->said->tls, why);
 }
 
+static int sqlite_start(struct collector *c, const struct collector_target *target, struct why *why)
+{
+    const struct sqlite_calls_opts opts = {
+        .cache_dir = target->cache_dir,
+        .stacks = c->opts.stacks,
+        .ring_bytes = c->ring_bytes,
+        .told_fd = bpf_unit_map_fd(c->unit, "told"),
+        .threads_fd = c->fds.threads,
+        .control_fd = c->fds.control,
+        .deep_fd = c->fds.deep,
+        .known_fd = c->fds.known,
+        .known_long_fd = c->fds.known_long,
+        .requests = c->said->requests,
+        .context = c,
+        .thread = thread_of,
+        .stack = stack_of,
+    };
+    return sqlite_calls_open(&opts, c->said->uprobes, &c->said->sqlite, why);
+}
+
 static int process_add(struct io_kernel_said *said, int pid, uint64_t now_ns)
 {
     struct looked looked = {pid, LOOK_FIRST_MS, now_ns + LOOK_FIRST_MS * NS_PER_MS};
@@ -103,6 +125,8 @@ static int libraries_start(struct collector *c, const struct collector_target *t
     int r = uprobes_open(&said->uprobes, &why);
     if (r == 0)
         r = tls_start(c, target, &why);
+    if (r == 0)
+        r = sqlite_start(c, target, &why);
     if (r < 0) {
         snprintf(said->uprobes_na, sizeof(said->uprobes_na), "%.300s%s%.200s", why.what,
                  why.remedy[0] ? "; " : "", why.remedy);
@@ -180,6 +204,8 @@ int io_said_start(struct collector *c, const struct collector_target *target, st
 int io_said_take(struct collector *c, const struct offcpu_head *head, size_t bytes)
 {
     int r = c->said ? io_heads_take(c->said->heads, head, bytes) : 0;
+    if (r == 0 && c->said && c->said->sqlite)
+        r = sqlite_calls_take(c->said->sqlite, head, bytes);
     if (r == 0)
         c->malformed++;
     return r < 0 ? r : 0;
@@ -217,6 +243,8 @@ int io_said_finish(struct collector *c)
         r = io_heads_finish(said->heads, c->sink);
     if (r == 0 && said->tls)
         r = tls_finish(said->tls, c->sink);
+    if (r == 0 && said->sqlite)
+        r = sqlite_calls_finish(said->sqlite, c->sink);
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         r = sink_counter(c->sink, counters[i].name, UNIT_COUNT, counters[i].value);
     return r;
@@ -229,6 +257,7 @@ void io_said_close(struct collector *c)
         return;
     uprobes_close(said->uprobes);
     tls_close(said->tls);
+    sqlite_calls_close(said->sqlite);
     io_heads_close(said->heads);
     io_requests_close(said->requests);
     VEC_FREE(&said->processes);
