@@ -231,6 +231,7 @@ static void kernel_close(struct collector *c)
     if (!c)
         return;
     devices_close(c->devices);
+    io_said_close(c);
     arrays_unmap(c);
     bpf_ring_deinit(&c->ring);
     bpf_unit_close(c->unit);
@@ -257,6 +258,8 @@ static int start(struct collector *c, const struct collector_target *target, str
         r = memory_make(c, why);
     if (r == 0)
         r = series_make(c, why);
+    if (r == 0)
+        r = io_said_start(c, why);
     if (r < 0)
         return r;
     c->map_bytes = maps_bytes(c);
@@ -359,6 +362,8 @@ static int kernel_finish(struct collector *c, struct why *why)
         r = files_look_finish(c->look, c->sink);
     if (r == 0 && c->devices)
         r = devices_finish(c->devices);
+    if (r == 0)
+        r = io_said_finish(c);
     c->own_ns += own_cpu_ns() - start_ns;
     if (r == 0)
         r = io_finish_put(c);

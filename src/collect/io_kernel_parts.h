@@ -3,6 +3,7 @@
  * io_kernel.c         the collector's life
  * io_kernel_calls.c   what is known about system calls, as data
  * io_kernel_rows.c    what the ring and the cells say, to rows of the sink
+ * io_kernel_said.c    what is said on sockets, to requests
  * io_files.c          faults on mapped files, names of files for the look at the end
  * io_kernel_finish.c  what still went on, counters, how it was measured */
 #pragma once
@@ -34,10 +35,11 @@ struct collector {
     struct told_threads threads;
     struct told_stacks told;
     struct objects *objects;
+    struct devices *devices;     /* NULL: */
+    char devices_na[512];        /* why not */
+    struct io_kernel_said *said; /* NULL: requests are not asked for */
     struct files_look *look;
-    struct intern mapped;    /* ids of objects whose names were asked of /proc */
-    struct devices *devices; /* NULL: */
-    char devices_na[512];    /* why not */
+    struct intern mapped; /* ids of objects whose names were asked of /proc */
     struct io_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
@@ -78,6 +80,12 @@ MUST_USE int io_row_put(struct collector *c, const struct io_key *key,
 /* Calls that have not returned, and those for which there was no room. */
 MUST_USE int io_open_take(struct collector *c, uint64_t now_ns);
 MUST_USE int io_folded_take(struct collector *c);
+
+/* io_kernel_said.c */
+MUST_USE int io_said_start(struct collector *c, struct why *why);
+MUST_USE int io_said_take(struct collector *c, const struct offcpu_head *head, size_t bytes);
+MUST_USE int io_said_finish(struct collector *c);
+void io_said_close(struct collector *c);
 
 /* io_files.c */
 bool io_faults_here(void);

@@ -134,8 +134,7 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
     case IO_ROW:
         return row_take(c, (const void *)head, bytes);
     default:
-        c->malformed++;
-        return 0;
+        return io_said_take(c, head, bytes);
     }
 }
 
