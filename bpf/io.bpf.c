@@ -413,6 +413,8 @@ int io_exit(__u64 *context)
 
 /* ---- the page cache ---- */
 
+#include "io_faults.h"
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct folio {
@@ -430,7 +432,7 @@ int io_cache_add(__u64 *context)
 {
     __u32 pid = (__u32)bpf_get_current_pid_tgid();
     struct io_thread *thread = bpf_map_lookup_elem(&threads, &pid);
-    if (!thread || thread->start_ns == 0)
+    if (!thread)
         return 0;
     struct folio *folio = (void *)context[0];
     unsigned long flags = 0, more = 0;
@@ -442,7 +444,10 @@ int io_cache_add(__u64 *context)
         bpf_probe_read_kernel(&more, sizeof(more), &folio->_flags_1);
         order = more & 0xff;
     }
-    thread->missed_bytes += (__u64)PAGE_BYTES << (order < ORDER_MAX ? order : 0);
+    __u64 bytes = (__u64)PAGE_BYTES << (order < ORDER_MAX ? order : 0);
+    if (thread->start_ns == 0)
+        return fault_missed(thread, bytes);
+    thread->missed_bytes += bytes;
     return 0;
 }
 
@@ -488,6 +493,8 @@ int io_end(__u64 *context)
     struct io_thread *thread = bpf_map_lookup_elem(&threads, &pid);
     if (!thread)
         return 0;
+    fault_end(pid);
+    bpf_map_delete_elem(&faults, &pid);
     struct io_sum sum = {.start_ns = thread->start_ns, .end_ns = bpf_ktime_get_ns()};
     if (sum.start_ns != 0) { /* exit() itself, or it was killed in a call */
         struct io_key key = {

@@ -16,7 +16,14 @@
 #pragma weak gnu_get_libc_version
 extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
-enum { PAGE = 4096, RINGERS = 1024, HOMELESS_RETRY = 64, TOLD_MAX = 12, ROOM_KEPT_BYTES = 8 << 10, RING_ANEW_BYTES = 32 << 10 };
+enum {
+    PAGE = 4096,
+    RINGERS = 1024,
+    HOMELESS_RETRY = 64,
+    TOLD_MAX = 12,
+    ROOM_KEPT_BYTES = 8 << 10,
+    RING_ANEW_BYTES = 32 << 10
+};
 
 bool core_on, core_io_on;
 struct core_io core_io;
@@ -36,14 +43,16 @@ static uint32_t process_id;
 /* Hash of the address in the upper half, thread in the lower: one store, one load. */
 static uint64_t ringers[RINGERS];
 
-long core_raw(long number, long a, long b, long c, long d)
+long core_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
     long r;
     register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
     __asm__ volatile("syscall"
                      : "=a"(r)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return r;
 #else
@@ -52,7 +61,12 @@ long core_raw(long number, long a, long b, long c, long d)
     register long x1 __asm__("x1") = b;
     register long x2 __asm__("x2") = c;
     register long x3 __asm__("x3") = d;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
     return x0;
 #endif
 }

@@ -164,7 +164,13 @@ struct preload_record *core_ring_room(struct preload_thread *place, uint32_t byt
 void core_ring_put(struct preload_thread *place, uint32_t bytes);
 void core_place_mark(const struct preload_thread *place, enum preload_family_name family);
 uint64_t core_now_ns(void);
-long core_raw(long number, long a, long b, long c, long d);
+long core_raw6(long number, long a, long b, long c, long d, long e, long f); /* -errno */
+static inline long core_raw(long number, long a, long b, long c, long d)
+{
+    return core_raw6(number, a, b, c, d, 0, 0);
+}
 
 /* hooks.c: finds the functions behind the hooks; true when there is a libc that we know. */
 bool hooks_resolve(void);
+/* io_next.c: the same for I/O. */
+void io_resolve(void);

@@ -37,6 +37,7 @@ static void tid_find(void)
 bool hooks_resolve(void)
 {
     tid_find();
+    io_resolve();
     /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define NEXT_FIND(name, arguments)                                                                 \
     if (!next.name) {                                                                              \

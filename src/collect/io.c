@@ -136,7 +136,7 @@ const char *io_not_higher(const struct collector *c)
 const struct collector_ops collector_io = {
     .name = "io",
     .summary = "bytes, calls and latency, by file and stack",
-    .built = false,
+    .built = true,
     .probe = io_probe,
     .start = io_start_default,
     .drain = io_drain,

@@ -17,7 +17,7 @@ enum {
     PRELOAD_CALL_WAYS = 8,
     PRELOAD_CALL_SIZES = 32, /* of bytes, as call_size() of model/call.h */
     PRELOAD_OBJECTS = 16384,
-    PRELOAD_TEXT_BYTES = 328,
+    PRELOAD_TEXT_BYTES = 320,
     PRELOAD_PIECE_BYTES = 1024, /* of what is said on a socket, at most */
     PRELOAD_ADDRESS_BYTES = 112,
 };
@@ -80,7 +80,9 @@ static inline unsigned preload_call_size(uint64_t bytes)
 }
 
 /* What went over a socket: the beginning of it. Behind it, `len` bytes, padded to eight. */
-struct preload_piece { /* PRELOAD_PIECE; record.flags: 1 when the thread sent it */
+enum preload_piece_flag { PRELOAD_PIECE_SENT = 1, PRELOAD_PIECE_CLOSED = 2 };
+
+struct preload_piece { /* PRELOAD_PIECE; record.flags is one of the above, 0: received */
     struct preload_record record;
     uint64_t object;
     uint64_t start_ns, end_ns;
@@ -101,8 +103,9 @@ enum preload_origin {
 struct preload_object {
     uint64_t number; /* 0 while it is written */
     uint64_t time_ns;
-    uint64_t dev, ino;
-    uint64_t hash; /* of a path */
+    uint64_t dev, ino; /* dev: major << 20 | minor */
+    uint64_t hash;     /* of a path */
+    uint64_t birth;    /* of a file, in ns: numbers of deleted files are given to new ones; 0 */
     uint32_t pid;
     int32_t fd;
     uint32_t mode;  /* st_mode; 0: not known */
@@ -121,6 +124,8 @@ _Static_assert(sizeof(struct preload_object) == 624, "shared with the target");
 struct preload_io_objects {
     uint64_t head;     /* the last number given out */
     uint64_t nameless; /* objects for which there was no room, each time */
+    uint32_t pieces;   /* by whyslow, before the target begins: tell what is said on sockets */
+    uint32_t unused;
     uint64_t tail __attribute__((aligned(128))); /* by whyslow: the last number it has read */
     struct preload_object at[PRELOAD_OBJECTS] __attribute__((aligned(4096)));
 } __attribute__((aligned(4096)));

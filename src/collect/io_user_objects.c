@@ -1,0 +1,440 @@
+/* What the target tells of its fds and paths becomes objects of the sink.
+ *
+ * The hooks say what a file is (device, number, birth) and how the program called it; its name is
+ * asked of /proc while the fd is open, else it is what the program said, seen from where it stands.
+ * All of it is the target's word: bounded, and believed only as a name. */
+#include "base/clock.h"
+#include "collect/io_user_parts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { STATE_ESTABLISHED = 1, STATE_LISTEN = 10, ANON_MAJOR = 0 };
+#define STUCK_NS NS_PER_SEC /* whoever has not written its entry by then is dead */
+
+/* ---- numbers ---- */
+
+/* Those used of late are kept: an fd may be open for ever, and millions may come and go. */
+static uint64_t *number_find(struct collector *c, uint64_t number)
+{
+    uint64_t *found = map_u64_find(&c->numbers, number);
+    if (found)
+        return found;
+    const uint64_t *old = map_u64_find(&c->numbers_old, number);
+    if (!old)
+        return NULL;
+    uint64_t *again = map_u64_at(&c->numbers, number, NULL);
+    if (again)
+        *again = *old;
+    return again;
+}
+
+static int number_put(struct collector *c, uint64_t number, uint32_t object)
+{
+    if (c->numbers.len >= IO_USER_NUMBERS_MAX) {
+        struct map_u64 old = c->numbers_old;
+        c->numbers_old = c->numbers;
+        c->numbers = old;
+        map_u64_clear(&c->numbers);
+    }
+    uint64_t *at = map_u64_at(&c->numbers, number, NULL);
+    if (!at)
+        return -ENOMEM;
+    *at = object;
+    return 0;
+}
+
+/* ---- files ---- */
+
+static bool is_ours(const struct collector *c, const struct preload_object *told)
+{
+    return told->pid <= INT32_MAX && stacks_generation(c->stacks, (int)told->pid) != 0;
+}
+
+static uint16_t kind_of(uint32_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return OBJECT_ID_FILE;
+    case S_IFDIR:
+        return OBJECT_ID_DIRECTORY;
+    case S_IFBLK:
+        return OBJECT_ID_BLOCK_DEVICE;
+    case S_IFCHR:
+        return OBJECT_ID_CHAR_DEVICE;
+    case S_IFIFO:
+        return OBJECT_ID_PIPE;
+    case S_IFSOCK:
+        return OBJECT_ID_SOCKET;
+    default:
+        return OBJECT_ID_OTHER;
+    }
+}
+
+static struct object_id id_of(const struct preload_object *told)
+{
+    struct object_id id = {
+        .ino = told->ino, .dev = (uint32_t)told->dev, .kind = kind_of(told->mode)};
+    if (id.kind == OBJECT_ID_SOCKET)
+        id.dev = 0;
+    if (id.kind == OBJECT_ID_FILE && told->birth != 0)
+        id.ino = (uint32_t)told->ino | hash_u64(told->birth ^ told->ino >> 32) << 32;
+    return id;
+}
+
+static bool is_same_file(const struct preload_object *told, const struct stat *found)
+{
+    return found->st_ino == told->ino;
+}
+
+/* What /proc says of the fd; false: it is another's by now, or closed. */
+static bool name_of_fd(const struct preload_object *told, char name[PATH_MAX])
+{
+    char path[64];
+    struct stat found;
+    snprintf(path, sizeof(path), "/proc/%u/fd/%d", told->pid, told->fd);
+    ssize_t n = readlink(path, name, PATH_MAX - 1);
+    if (n <= 0 || stat(path, &found) < 0 || !is_same_file(told, &found))
+        return false;
+    static const char deleted[] = " (deleted)";
+    size_t len = (size_t)n, tail = sizeof(deleted) - 1;
+    if (found.st_nlink == 0 && len > tail && memcmp(name + len - tail, deleted, tail) == 0)
+        len -= tail;
+    name[len] = '\0';
+    return true;
+}
+
+/* As the program said it; in full if it stands where its path begins. */
+static void name_as_said(const struct preload_object *told, char name[PATH_MAX])
+{
+    char path[64], whole[PATH_MAX];
+    struct stat found;
+    size_t len = MIN((size_t)told->text_bytes, sizeof(told->text));
+    const char *text = told->text;
+    snprintf(name, PATH_MAX, "%.*s%s", (int)len, text, told->cut ? "…" : "");
+    if (len == 0 || text[0] == '/' || told->cut)
+        return;
+    while (len > 2 && text[0] == '.' && text[1] == '/') {
+        text += 2;
+        len -= 2;
+    }
+    snprintf(path, sizeof(path), "/proc/%u/cwd", told->pid);
+    for (int own = 0; own < 2; own++) {
+        char folder[PATH_MAX];
+        ssize_t n = own ? (getcwd(folder, sizeof(folder)) ? (ssize_t)strlen(folder) : -1)
+                        : readlink(path, folder, sizeof(folder) - 1);
+        if (n <= 0 || (size_t)n + len + 2 > sizeof(whole))
+            continue;
+        snprintf(whole, sizeof(whole), "%.*s/%.*s", (int)n, folder, (int)len, text);
+        bool there = stat(whole, &found) == 0 && is_same_file(told, &found);
+        /* One that is gone meanwhile was most likely there. */
+        if (there || !own)
+            memcpy(name, whole, sizeof(whole));
+        if (there)
+            return;
+    }
+}
+
+static int file_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
+{
+    struct object_id id = id_of(told);
+    char name[PATH_MAX];
+    if (!(is_ours(c, told) && name_of_fd(told, name))) {
+        if (told->text_bytes == 0)
+            return objects_find(c->objects, &id, ret);
+        name_as_said(told, name);
+    }
+    int r = objects_name(c->objects, &id, str_from(name));
+    return r < 0 ? r : objects_find(c->objects, &id, ret);
+}
+
+/* An eventfd and its like have no name of their own but what /proc calls them. */
+static int other_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
+{
+    struct object_id id = {.ino = (uint64_t)told->pid << 32 | (uint32_t)told->fd,
+                           .kind = OBJECT_ID_OTHER};
+    int r = is_ours(c, told) ? objects_of_fd(c->objects, (int)told->pid, told->fd, ret) : -ENOENT;
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    return objects_find(c->objects, &id, ret);
+}
+
+static int path_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
+{
+    char name[PRELOAD_TEXT_BYTES + 8];
+    size_t len = MIN((size_t)told->text_bytes, sizeof(told->text));
+    struct object_id id = {.ino = hash_bytes(told->text, len), .kind = OBJECT_ID_PATH};
+    snprintf(name, sizeof(name), "%.*s%s", (int)len, told->text, told->cut ? "…" : "");
+    int r = objects_name(c->objects, &id, str_from(name));
+    return r < 0 ? r : objects_find(c->objects, &id, ret);
+}
+
+/* ---- sockets ---- */
+
+struct address {
+    uint16_t family, port;
+    uint8_t bytes[16];
+    uint8_t unix_bytes;
+    char unix_name[OBJECT_UNIX_BYTES];
+};
+
+static void address_read(const uint8_t *bytes, uint16_t len, struct address *ret)
+{
+    struct sockaddr_in6 six;
+    struct sockaddr_in four;
+    len = MIN(len, (uint16_t)PRELOAD_ADDRESS_BYTES);
+    *ret = (struct address){0};
+    if (len < sizeof(sa_family_t))
+        return;
+    memcpy(&ret->family, bytes, sizeof(ret->family));
+    if (ret->family == AF_INET && len >= sizeof(four)) {
+        memcpy(&four, bytes, sizeof(four));
+        ret->port = ntohs(four.sin_port);
+        memcpy(ret->bytes, &four.sin_addr, sizeof(four.sin_addr));
+    } else if (ret->family == AF_INET6 && len >= sizeof(six)) {
+        memcpy(&six, bytes, sizeof(six));
+        ret->port = ntohs(six.sin6_port);
+        memcpy(ret->bytes, &six.sin6_addr, sizeof(six.sin6_addr));
+    } else if (ret->family == AF_UNIX && len > sizeof(sa_family_t)) {
+        ret->unix_bytes = (uint8_t)MIN(len - sizeof(sa_family_t), sizeof(ret->unix_name));
+        memcpy(ret->unix_name, bytes + sizeof(sa_family_t), ret->unix_bytes);
+    }
+}
+
+static bool is_loopback(const struct address *address)
+{
+    static const uint8_t six[16] = {[15] = 1}, mapped[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
+    if (address->family == AF_INET)
+        return address->bytes[0] == 127;
+    return memcmp(address->bytes, six, sizeof(six)) == 0 ||
+           memcmp(address->bytes, mapped, sizeof(mapped)) == 0;
+}
+
+static uint16_t socket_flags(const struct preload_object *told, const struct address *own,
+                             const struct address *peer)
+{
+    bool connected = peer->family == AF_UNIX ? told->peer_bytes > 0 : peer->port != 0;
+    uint16_t flags;
+    if (told->origin == PRELOAD_CONNECTED)
+        flags = OBJECT_ID_CLIENT;
+    else if (told->origin == PRELOAD_ACCEPTED)
+        flags = OBJECT_ID_SERVER;
+    else if (!connected)
+        flags = told->type == SOCK_STREAM && (own->port || own->unix_bytes) ? OBJECT_ID_LISTENING
+                                                                            : 0;
+    else
+        flags = own->family == AF_UNIX ? 0 : (uint16_t)object_port_role(own->port, peer->port);
+    bool local = own->family == AF_UNIX || peer->family == AF_UNIX || is_loopback(peer) ||
+                 (connected && memcmp(own->bytes, peer->bytes, sizeof(own->bytes)) == 0);
+    return (uint16_t)(flags && local ? flags | OBJECT_ID_LOCAL : flags);
+}
+
+static void socket_facts(const struct preload_object *told, const struct address *own,
+                         const struct address *peer, struct object_record *ret)
+{
+    *ret = (struct object_record){
+        .type = OBJECT_RECORD_TYPE,
+        .tgid = told->pid,
+        .id = id_of(told),
+        .ino = told->ino,
+        .fd = told->fd,
+        .family = peer->family ? peer->family : own->family,
+        .socket_type = told->type,
+        .protocol = told->type == SOCK_DGRAM ? IPPROTO_UDP : IPPROTO_TCP,
+        .local_port = own->port,
+        .remote_port = peer->port,
+    };
+    ret->id.flags = socket_flags(told, own, peer);
+    ret->state = ret->id.flags & OBJECT_ID_LISTENING ? STATE_LISTEN : STATE_ESTABLISHED;
+    memcpy(ret->local, own->bytes, sizeof(ret->local));
+    memcpy(ret->remote, peer->bytes, sizeof(ret->remote));
+    if (ret->family != AF_UNIX)
+        return;
+    ret->own_bytes = own->unix_bytes;
+    ret->peer_bytes = peer->unix_bytes;
+    ret->text_kind = OBJECT_TEXT_UNIX;
+    ret->text_bytes = 2 * OBJECT_UNIX_BYTES;
+    memcpy(ret->text, own->unix_name, sizeof(own->unix_name));
+    memcpy(ret->text + OBJECT_UNIX_BYTES, peer->unix_name, sizeof(peer->unix_name));
+}
+
+/* Of a server without the other side's port: each client would be a peer of its own. */
+static void peer_name(const struct object_record *record, char *to, size_t size)
+{
+    char address[INET6_ADDRSTRLEN] = "?";
+    bool server = record->id.flags & OBJECT_ID_SERVER;
+    if (record->family == AF_UNIX) {
+        const char *name = server ? record->text : record->text + OBJECT_UNIX_BYTES;
+        uint8_t len = server ? record->own_bytes : record->peer_bytes;
+        bool hidden = len > 0 && name[0] == '\0';
+        snprintf(to, size, "unix:%s%.*s", hidden ? "@" : "", len - hidden, name + hidden);
+        return;
+    }
+    inet_ntop(record->family, record->remote, address, sizeof(address));
+    bool six = record->family == AF_INET6;
+    if (server)
+        snprintf(to, size, "%s", address);
+    else
+        snprintf(to, size, "%s%s%s:%u", six ? "[" : "", address, six ? "]" : "",
+                 record->remote_port);
+}
+
+static int socket_listen(struct collector *c, const struct preload_object *told,
+                         const struct object_record *record, uint32_t object)
+{
+    struct io_user_socket new = {
+        .number = told->number,
+        .key = hash_u64(told->ino ^ (uint64_t)told->pid << 40),
+        .object = object,
+        .flags = record->id.flags,
+        .port = record->id.flags & OBJECT_ID_CLIENT ? record->remote_port : record->local_port,
+        .datagrams = told->type == SOCK_DGRAM,
+        .opened_ns = told->origin == PRELOAD_CONNECTED || told->origin == PRELOAD_ACCEPTED
+                         ? told->time_ns
+                         : 0,
+    };
+    if (c->sockets.len >= IO_USER_SOCKETS_MAX) {
+        /* Long recordings: the older ones are mostly closed, and the others told again. */
+        c->sockets_beyond += c->sockets.len;
+        c->sockets.len = 0;
+        map_u64_clear(&c->socket_numbers);
+    }
+    peer_name(record, new.peer, sizeof(new.peer));
+    uint64_t *at = map_u64_at(&c->socket_numbers, told->number, NULL);
+    if (!at || VEC_PUSH(&c->sockets, new) < 0)
+        return -ENOMEM;
+    *at = c->sockets.len;
+    return 0;
+}
+
+static int socket_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
+{
+    struct address own, peer;
+    struct object_record record;
+    address_read(told->own, told->own_bytes, &own);
+    address_read(told->peer, told->peer_bytes, &peer);
+    socket_facts(told, &own, &peer, &record);
+    int r = objects_take(c->objects, &record, sizeof(record));
+    if (r == 0)
+        r = objects_find(c->objects, &record.id, ret);
+    if (r < 0 || !c->requests || record.id.flags & OBJECT_ID_LISTENING)
+        return r;
+    return socket_listen(c, told, &record, *ret);
+}
+
+/* ---- the table ---- */
+
+static int object_learn(struct collector *c, const struct preload_object *told)
+{
+    uint32_t object = 0;
+    int r;
+    if (told->origin == PRELOAD_PATH)
+        r = path_learn(c, told, &object);
+    else if (kind_of(told->mode) == OBJECT_ID_SOCKET)
+        r = socket_learn(c, told, &object);
+    else if (told->text_bytes == 0 &&
+             (kind_of(told->mode) == OBJECT_ID_OTHER || told->dev >> 20 == ANON_MAJOR))
+        r = other_learn(c, told, &object);
+    else
+        r = file_learn(c, told, &object);
+    return r < 0 ? r : number_put(c, told->number, object);
+}
+
+/* A copy that is whole; false: it is not written yet, or another's. */
+static bool object_read(const struct collector *c, uint64_t number, struct preload_object *ret)
+{
+    const struct preload_object *at = &preload_io_objects(c->preload)->at[number % PRELOAD_OBJECTS];
+    if (__atomic_load_n(&at->number, __ATOMIC_ACQUIRE) != number)
+        return false;
+    memcpy(ret, at, sizeof(*ret));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&at->number, __ATOMIC_RELAXED) == number;
+}
+
+/* Somebody may have been killed while writing: the others are not to wait for ever. */
+static bool is_stuck(struct collector *c)
+{
+    uint64_t now_ns = clock_mono_ns();
+    if (c->stuck_ns == 0)
+        c->stuck_ns = now_ns;
+    return c->stopped || now_ns - c->stuck_ns >= STUCK_NS;
+}
+
+int io_user_objects_take(struct collector *c)
+{
+    struct preload_io_objects *objects = preload_io_objects(c->preload);
+    struct preload_object told;
+    int r = 0;
+    for (int i = 0; i < PRELOAD_OBJECTS && r == 0; i++) {
+        uint64_t tail = __atomic_load_n(&objects->tail, __ATOMIC_RELAXED);
+        if (tail == __atomic_load_n(&objects->head, __ATOMIC_ACQUIRE))
+            break;
+        if (object_read(c, tail + 1, &told)) {
+            c->places.hurry = true;
+            if (!number_find(c, tail + 1))
+                r = object_learn(c, &told);
+        } else if (is_stuck(c)) {
+            c->objects_skipped++;
+        } else {
+            break;
+        }
+        c->stuck_ns = 0;
+        __atomic_store_n(&objects->tail, tail + 1, __ATOMIC_RELEASE);
+    }
+    return r;
+}
+
+int io_user_object(struct collector *c, const struct preload_place *place, uint64_t object,
+                   uint32_t *ret)
+{
+    uint64_t number = object >> PRELOAD_FD_BITS;
+    uint64_t fd = object & ((UINT64_C(1) << PRELOAD_FD_BITS) - 1);
+    struct preload_object told;
+    const uint64_t *found = number ? number_find(c, number) : NULL;
+    *ret = 0;
+    if (!found && number && object_read(c, number, &told)) {
+        int r = object_learn(c, &told);
+        if (r < 0)
+            return r;
+        found = number_find(c, number);
+    }
+    if (found) {
+        *ret = (uint32_t)*found;
+        return 0;
+    }
+    /* One for which there was no room in the table: what it is by now. */
+    int r = fd > 0 ? objects_of_fd(c->objects, (int)place->pid, (int)fd - 1, ret) : 0;
+    return r == -ENOMEM ? r : 0;
+}
+
+struct io_user_socket *io_user_socket(struct collector *c, uint64_t object)
+{
+    const uint64_t *at = map_u64_find(&c->socket_numbers, object >> PRELOAD_FD_BITS);
+    return at ? &c->sockets.data[*at - 1] : NULL;
+}
+
+void io_user_socket_enough(struct collector *c, const struct io_user_socket *socket)
+{
+    struct preload_object *at = &preload_io_objects(c->preload)
+                                     ->at[socket->number % PRELOAD_OBJECTS];
+    if (__atomic_load_n(&at->number, __ATOMIC_ACQUIRE) == socket->number)
+        __atomic_store_n(&at->enough, 1, __ATOMIC_RELAXED);
+}
+
+void io_user_objects_deinit(struct collector *c)
+{
+    map_u64_deinit(&c->numbers);
+    map_u64_deinit(&c->numbers_old);
+    map_u64_deinit(&c->socket_numbers);
+    VEC_FREE(&c->sockets);
+    VEC_FREE(&c->pieces);
+    VEC_FREE(&c->said);
+}
