@@ -265,16 +265,17 @@ static void a_file_that_is_read_again_is_noted_unless_it_is_made_up_or_written(v
 {
     (void)state;
     struct made_io *made = made_io_new();
-    static const char *const names[] = {"/rules", "/proc/self/stat", "/written", "/twice"};
+    static const char *const names[] = {"/rules", "/proc/self/stat", "/written",
+                                        "/twice", "/header",         "/quick"};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         uint32_t file = made_io_object(made, OBJECT_FILE, 0, names[i]);
-        made_io_call(made, 1, 5, "read", file, i == 3 ? 2 : 5, 0.01, 1000);
+        made_io_call(made, 1, 5, "read", file, i == 3 ? 2 : 5, i == 5 ? 0.01 : 3, 1000);
         made_io_call(made, 1, 5, "openat", file, i == 3 ? 4 : 5, 0.01, 0);
         if (i == 2)
             made_io_call(made, 1, 5, "write", file, 1, 0.01, 10);
     }
     made->io.files_json = STR("{\"files\": [{\"object\": 1, \"size_bytes\": 1000}, {\"object\": 4, "
-                              "\"size_bytes\": 1000}]}");
+                              "\"size_bytes\": 1000}, {\"object\": 5, \"size_bytes\": 100000}]}");
     build(made);
     assert_int_equal(notes.count, 1);
     assert_string_equal(notes.notes[0].text,
@@ -293,7 +294,7 @@ static void folders_names_and_file_systems_are_noted_by_their_bounds(void **stat
                      100);
     }
     uint32_t path = made_io_object(made, OBJECT_PATH, 0, "/lib/x");
-    made_io_call(made, 1, 5, "openat", path, 500, 0.01, 0)->info.error = ENOENT;
+    made_io_call(made, 1, 5, "openat", path, 500, 0.02, 0)->info.error = ENOENT;
     uint32_t file = made_io_object(made, OBJECT_FILE, 0, "/db");
     struct call_row *writes = made_io_call(made, 1, 5, "pwrite64", file, 1000, 0.01, 4096);
     writes->tally.placed = 1000;
