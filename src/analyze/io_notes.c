@@ -100,6 +100,17 @@ static struct str text_of(const struct noting *noting, uint32_t id)
     return id < io->text_count ? io->texts[id] : STR("");
 }
 
+/* Cut between characters. */
+const char *io_text_short(struct arena *arena, struct str text)
+{
+    size_t len = IO_TEXT_SHOWN_BYTES;
+    if (text.len <= len)
+        return arena_dup_len(arena, text.data, text.len);
+    while (len > 0 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    return arena_printf(arena, "%.*s…", (int)len, text.data);
+}
+
 static struct str object_name(const struct noting *noting, uint32_t object)
 {
     struct str name = noting->sums->io->objects[object].name;
@@ -144,11 +155,11 @@ static const char *statement_text(struct noting *noting, const struct io_request
         differ = arena_printf(noting->arena, " with %s%s different parameters",
                               group->parameters_more ? "at least " : "",
                               count_text(noting, group->parameters));
-    return arena_printf(noting->arena, "the same %s %s times%s, %s: %.*s",
+    return arena_printf(noting->arena, "the same %s %s times%s, %s: %s",
                         kind == NOTE_REPEATED_NAME ? "name asked for" : "statement",
                         count_text(noting, group->tally.count), differ,
                         time_text(noting, group->tally.total_ns),
-                        STR_FMT(text_of(noting, group->text)));
+                        io_text_short(noting->arena, text_of(noting, group->text)));
 }
 
 static void note_groups(struct noting *noting)

@@ -333,6 +333,19 @@ static void notes_of_a_kind_are_bounded_and_the_rest_is_counted(void **state)
     end(made);
 }
 
+static void long_texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    char text[IO_TEXT_SHOWN_BYTES + 2];
+    memset(text, 'a', sizeof(text));
+    assert_int_equal(strlen(io_text_short(&arena, (struct str){text, IO_TEXT_SHOWN_BYTES})), 160);
+    memcpy(text + IO_TEXT_SHOWN_BYTES - 1, "\u00e4", 2);
+    const char *cut = io_text_short(&arena, (struct str){text, sizeof(text)});
+    assert_int_equal(strlen(cut), IO_TEXT_SHOWN_BYTES - 1 + strlen("…"));
+    arena_deinit(&arena);
+    arena = ARENA_INIT;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +361,7 @@ int main(void)
         cmocka_unit_test(syncs_are_noted_where_little_is_written_between_them),
         cmocka_unit_test(a_file_that_is_read_again_is_noted_unless_it_is_made_up_or_written),
         cmocka_unit_test(folders_names_and_file_systems_are_noted_by_their_bounds),
+        cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(notes_of_a_kind_are_bounded_and_the_rest_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
