@@ -66,6 +66,14 @@ struct {
     __type(value, struct offcpu_control);
 } control SEC(".maps");
 
+/* Counts calls that may have changed what an fd is. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} epochs SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, IO_THREADS_MAX);
@@ -106,10 +114,19 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
-/* A program that begins calls much, from many places, before any of them is known. */
-static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
+/* A program that begins calls much, from many places, before any of them is known. But one place
+ * must not use up what others need: it is the same stack again, most likely. */
+static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    return round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST : OFFCPU_COPIES_A_ROUND;
+    __u32 max = thread->round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST
+                                                                      : OFFCPU_COPIES_A_ROUND;
+    struct io_place *seen = &thread->places[(place ^ place >> 7 ^ place >> 13) & (IO_PLACES - 1)];
+    place ^= thread->round << 48; /* anew in every round */
+    if (seen->place != place) {
+        seen->place = place;
+        seen->copies = 0;
+    }
+    return thread->copies < max && seen->copies++ < IO_COPIES_A_PLACE;
 }
 
 #include "told.h"
@@ -185,10 +202,12 @@ int io_enter(__u64 *context)
     thread->missed_bytes = 0;
     if (number >= 0 && number < IO_CALLS_MAX) {
         __u32 which = call_of(number)->fd, kind = call_of(number)->kind;
-        if (which > 0) {
-            file_look(thread, task, (int)regs_argument(regs, which), kind);
-            __u32 place = call_of(number)->place;
-            if (place > 0 && thread->at != IO_NO_FILE && (__s64)regs_argument(regs, place) >= 0)
+        if (which > 0)
+            file_find(thread, task, (int)regs_argument(regs, which));
+        __u32 at = thread->at, place = call_of(number)->place;
+        if (at < IO_FILES && kind & IO_BYTES) {
+            thread->place = place_of(&thread->files[at & (IO_FILES - 1)], kind);
+            if (place > 0 && (__s64)regs_argument(regs, place) >= 0)
                 thread->place = regs_argument(regs, place);
         }
     }
@@ -257,13 +276,13 @@ static __always_inline __u16 flags_look(const struct pt_regs *regs,
 }
 
 static __noinline int moment_tell(const struct pt_regs *regs, const struct io_thread *thread,
-                                  const struct io_key *key, const struct io_sum *sum, __s64 result)
+                                  const struct io_key *key, const struct io_sum *sum)
 {
     __u32 at = thread->at & (IO_FILES - 1);
     struct io_moment moment = {
         .start_ns = sum->start_ns,
         .end_ns = sum->end_ns,
-        .result = result,
+        .result = sum->result,
         .args = {regs_argument(regs, 1), regs_argument(regs, 2), regs_argument(regs, 3),
                  regs_argument(regs, 4), regs_argument(regs, 5), regs_argument(regs, 6)},
         .stack = key->stack,
@@ -280,6 +299,24 @@ static __noinline int moment_tell(const struct pt_regs *regs, const struct io_th
     return 0;
 }
 
+/* What is said is said on the connection that was accepted, or to the socket that a file is sent
+ * to. */
+static __always_inline void socket_look(struct task_struct *task, const struct pt_regs *regs,
+                                        struct io_thread *thread, const struct io_key *key,
+                                        const struct io_sum *sum)
+{
+    __u32 kind = call_of(thread->call)->kind, other = call_of(thread->call)->other;
+    if (kind & IO_ACCEPTS && sum->result < 0)
+        return;
+    if (kind & IO_ACCEPTS)
+        file_renew(thread, task, (int)sum->result);
+    else if (other > 0)
+        file_find(thread, task, (int)regs_argument(regs, other));
+    if (thread->at < IO_FILES &&
+        thread->files[thread->at & (IO_FILES - 1)].id.kind == OBJECT_ID_SOCKET)
+        moment_tell(regs, thread, key, sum);
+}
+
 /* What it was about: the fd it had, the fd it made, or a path. */
 static __always_inline void object_look(struct task_struct *task, const struct pt_regs *regs,
                                         struct io_thread *thread,
@@ -288,9 +325,9 @@ static __always_inline void object_look(struct task_struct *task, const struct p
 {
     __u32 kind = call->kind, path = call->path, folder = call->folder;
     if (kind & IO_OPENS && result >= 0)
-        file_look(thread, task, (int)result, kind);
+        file_renew(thread, task, (int)result);
     else if (kind & IO_SETTLES && thread->at < IO_FILES)
-        file_look(thread, task, (int)thread->files[thread->at & (IO_FILES - 1)].fd, kind);
+        file_renew(thread, task, (int)thread->files[thread->at & (IO_FILES - 1)].fd);
     if (thread->at < IO_FILES) {
         const struct io_file *entry = &thread->files[thread->at & (IO_FILES - 1)];
         key->object = entry->id;
@@ -308,6 +345,11 @@ static __always_inline __u16 error_of(__s64 result)
         return 0;
     return error >= ERRNO_RESTART_FIRST && error <= ERRNO_RESTART_LAST ? ERRNO_INTERRUPTED
                                                                        : (__u16)error;
+}
+
+static __always_inline bool changes_modes(__u32 what)
+{
+    return what == FILE_SET_FLAGS || what == FILE_SET_BLOCK;
 }
 
 /* Of calls by their numbers; all that is not known of others stays 0. */
@@ -330,6 +372,11 @@ static __always_inline int known_look(struct task_struct *task, const struct pt_
     }
     if (kind & IO_URING)
         count_add(IO_URING_CALLS, 1);
+    if (kind & IO_CLOSES || (kind & IO_MODES && changes_modes((__u32)regs_argument(regs, 2)))) {
+        __u64 *epoch = epoch_get();
+        if (epoch)
+            __sync_fetch_and_add(epoch, 1);
+    }
     return 1;
 }
 
@@ -345,7 +392,7 @@ int io_exit(__u64 *context)
     const struct pt_regs *regs = (const void *)context[0];
     __s64 result = (__s64)context[1];
     __s32 number = thread->call;
-    struct io_sum sum = {.start_ns = thread->start_ns, .end_ns = now_ns};
+    struct io_sum sum = {.start_ns = thread->start_ns, .end_ns = now_ns, .result = result};
     if (sum.start_ns == 0) { /* it began before us; or this is a child, which did not ask */
         if (result != 0)
             count_add(IO_BEFORE, 1);
@@ -366,18 +413,16 @@ int io_exit(__u64 *context)
     if (config.stacks && whole)
         key.stack = stack_of(regs, thread, now_ns);
     io_add(&key, &sum);
-    if (thread->at < IO_FILES && whole) {
-        if (config.requests && key.object.kind == OBJECT_ID_SOCKET)
-            moment_tell(regs, thread, &key, &sum, result);
-        if (call_of(number)->kind & IO_CLOSES)
-            thread->files[thread->at & (IO_FILES - 1)].inode = 0;
-    }
+    if (config.requests && whole)
+        socket_look(task, regs, thread, &key, &sum);
     if (is_timed())
         count_add(OFFCPU_COST_NS, IO_COST_EVERY * (bpf_ktime_get_ns() - now_ns));
     return 0;
 }
 
 /* ---- the page cache ---- */
+
+#include "io_faults.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -396,7 +441,7 @@ int io_cache_add(__u64 *context)
 {
     __u32 pid = (__u32)bpf_get_current_pid_tgid();
     struct io_thread *thread = bpf_map_lookup_elem(&threads, &pid);
-    if (!thread || thread->start_ns == 0)
+    if (!thread)
         return 0;
     struct folio *folio = (void *)context[0];
     unsigned long flags = 0, more = 0;
@@ -408,7 +453,10 @@ int io_cache_add(__u64 *context)
         bpf_probe_read_kernel(&more, sizeof(more), &folio->_flags_1);
         order = more & 0xff;
     }
-    thread->missed_bytes += (__u64)PAGE_BYTES << (order < ORDER_MAX ? order : 0);
+    __u64 bytes = (__u64)PAGE_BYTES << (order < ORDER_MAX ? order : 0);
+    if (thread->start_ns == 0)
+        return fault_missed(thread, bytes);
+    thread->missed_bytes += bytes;
     return 0;
 }
 
@@ -454,6 +502,8 @@ int io_end(__u64 *context)
     struct io_thread *thread = bpf_map_lookup_elem(&threads, &pid);
     if (!thread)
         return 0;
+    fault_end(pid);
+    bpf_map_delete_elem(&faults, &pid);
     struct io_sum sum = {.start_ns = thread->start_ns, .end_ns = bpf_ktime_get_ns()};
     if (sum.start_ns != 0) { /* exit() itself, or it was killed in a call */
         struct io_key key = {

@@ -9,6 +9,7 @@
 struct io_sum {
     __u64 start_ns, end_ns;
     __u64 bytes, asked_bytes, missed_bytes;
+    __s64 result;
     __u32 flags; /* enum io_sum_flag */
     __u32 unused;
 };

@@ -33,6 +33,8 @@ enum {
     FILE_DSYNC = 010000,
     FILE_APPEND = 02000,
     FILE_CREAT = 0100,
+    FILE_SET_FLAGS = 4,      /* fcntl */
+    FILE_SET_BLOCK = 0x5421, /* ioctl */
     MESSAGE_DONTWAIT = 0x40,
     ERRNO_MAX = 4095,
     /* Between kernel and itself: the call is made again, or was interrupted by a signal. */
@@ -61,19 +63,24 @@ static __noinline int file_new(struct io_file *entry, struct task_struct *task, 
     return id.kind != OBJECT_ID_SOCKET || id.flags != 0;
 }
 
+/* The number of an inode can be given to another file, the generation then is another one. */
+static __always_inline __u64 ino_of(__u64 inode)
+{
+    return BPF_CORE_READ((struct inode *)inode, i_ino) ^
+           (__u64)BPF_CORE_READ((struct inode *)inode, i_generation) << 32;
+}
+
 /* Finds the file of an fd and remembers it in thread->at. */
 static __noinline int file_look(struct io_thread *thread, struct task_struct *task, int fd,
-                                __u32 call)
+                                __u64 epoch)
 {
     thread->at = IO_NO_FILE;
-    thread->place = IO_NO_PLACE;
     __u64 file = object_file_of(task->pid, fd);
     if (!file)
         return 0;
     __u32 at = (__u32)fd & (IO_FILES - 1);
     struct io_file *entry = &thread->files[at];
-    __u64 inode = (__u64)BPF_CORE_READ((struct file *)file, f_inode);
-    __u64 ino = BPF_CORE_READ((struct inode *)inode, i_ino);
+    __u64 inode = (__u64)BPF_CORE_READ((struct file *)file, f_inode), ino = ino_of(inode);
     if (entry->file != file || entry->inode != inode || entry->ino != ino) {
         if (file_new(entry, task, file, fd)) {
             entry->inode = inode;
@@ -81,18 +88,59 @@ static __noinline int file_look(struct io_thread *thread, struct task_struct *ta
         }
     }
     __u32 modes = BPF_CORE_READ((struct file___io *)file, f_flags);
+    __u16 kind = entry->id.kind;
     entry->fd = (__u32)fd;
+    entry->epoch = epoch;
     entry->flags = (modes & FILE_DSYNC ? FLAG_SYNC : 0) |
                    (modes & config.o_direct ? FLAG_DIRECT : 0) |
-                   (modes & FILE_NONBLOCK ? FLAG_NONBLOCK : 0);
+                   (modes & FILE_NONBLOCK ? FLAG_NONBLOCK : 0) |
+                   (modes & FILE_APPEND ? IO_FILE_APPENDS : 0) |
+                   (kind == OBJECT_ID_FILE || kind == OBJECT_ID_BLOCK_DEVICE ? IO_FILE_HAS_PLACES
+                                                                             : 0);
     thread->at = at;
-    if (entry->id.kind != OBJECT_ID_FILE && entry->id.kind != OBJECT_ID_BLOCK_DEVICE)
-        return 1;
-    if (call & IO_WRITES && modes & FILE_APPEND)
-        thread->place = entry->next == IO_NO_PLACE ? 0 : entry->next;
-    else if (call & IO_PLACE_CURRENT)
-        thread->place = (__u64)BPF_CORE_READ((struct file___io *)file, f_pos);
     return 1;
+}
+
+/* What an fd is changes only by calls: as long as none of that kind has ended, it is as it was.
+ * A table of fds is shared by threads of one process only, and all of those are recorded. */
+static __always_inline __u64 *epoch_get(void)
+{
+    __u32 zero = 0;
+    return bpf_map_lookup_elem(&epochs, &zero);
+}
+
+static __always_inline void file_find(struct io_thread *thread, struct task_struct *task, int fd)
+{
+    const __u64 *epoch = epoch_get();
+    __u32 at = (__u32)fd & (IO_FILES - 1);
+    const struct io_file *entry = &thread->files[at];
+    if (!epoch)
+        return;
+    if (entry->fd == (__u32)fd && entry->inode != 0 && entry->epoch == *epoch)
+        thread->at = at;
+    else
+        file_look(thread, task, fd, *epoch);
+}
+
+/* As find, for an fd of which something has changed. */
+static __always_inline void file_renew(struct io_thread *thread, struct task_struct *task, int fd)
+{
+    const __u64 *epoch = epoch_get();
+    thread->files[(__u32)fd & (IO_FILES - 1)].inode = 0;
+    file_look(thread, task, fd, epoch ? *epoch : 0);
+}
+
+/* Where in the file a call begins that goes on from where the file stands. */
+static __always_inline __u64 place_of(const struct io_file *entry, __u32 kind)
+{
+    struct file___io *file = (void *)entry->file;
+    if (!(entry->flags & IO_FILE_HAS_PLACES))
+        return IO_NO_PLACE;
+    if (kind & IO_WRITES && entry->flags & IO_FILE_APPENDS)
+        return entry->next == IO_NO_PLACE ? 0 : entry->next;
+    if (!(kind & IO_PLACE_CURRENT))
+        return IO_NO_PLACE;
+    return (__u64)BPF_CORE_READ(file, f_pos);
 }
 
 /* ---- paths ---- */

@@ -5,7 +5,7 @@
  *
  * Whoever includes this has before it the ring `told` and wake_flags() as in told.h. It calls for
  * every call that has returned and whose moment.object is a socket: of close() the socket that is
- * gone now, of accept() the new one.
+ * gone now, of accept() the one that listens.
  *
  * A connection nobody wants to know about costs one lookup a call. Before user space has answered,
  * and ever after, one connection tells at most IO_HEADS_BUDGET_BYTES in IO_HEADS_WINDOW_NS: a
@@ -177,6 +177,16 @@ static __always_inline __u64 heads_new_id(__u64 now_ns)
            (bpf_get_smp_processor_id() & ((1 << HEADS_CPU_BITS) - 1));
 }
 
+static __always_inline void heads_begin(struct offcpu_head *head, const struct io_moment *moment,
+                                        __u32 record)
+{
+    head->record = record;
+    head->tid = moment->tid;
+    head->tgid = moment->tgid;
+    head->exec = moment->exec;
+    head->time_ns = moment->end_ns;
+}
+
 /* ---- connections ---- */
 
 static __always_inline void heads_opened(const struct io_moment *moment, __u64 ino, __u64 opened_ns)
@@ -191,8 +201,11 @@ static __always_inline void heads_opened(const struct io_moment *moment, __u64 i
 
 static __always_inline void heads_accepted(const struct io_moment *moment)
 {
-    if (moment->result >= 0)
-        heads_opened(moment, moment->object.ino, moment->end_ns);
+    if (moment->result < 0)
+        return;
+    __u64 file = object_file_of((int)(__u32)bpf_get_current_pid_tgid(), (int)moment->result);
+    if (file)
+        heads_opened(moment, BPF_CORE_READ((struct file *)file, f_inode, i_ino), moment->end_ns);
 }
 
 /* `gone`: the process has closed it. One that never spoke may have left it to a child. */
@@ -202,12 +215,10 @@ static __always_inline void heads_ended(const struct io_moment *moment, bool gon
     struct io_heads_conn *conn = bpf_map_lookup_elem(&io_conns, &ino);
     if (!conn || conn->tgid != moment->kernel_tgid || !conn->met)
         return;
-    struct io_heads_closed closed = {
-        .record = IO_HEADS_CLOSED,
-        .tgid = moment->tgid,
-        .conn = conn->id,
-        .time_ns = gone ? moment->start_ns : moment->end_ns,
-    };
+    struct io_heads_closed closed = {.conn = conn->id};
+    heads_begin(&closed.head, moment, IO_HEADS_CLOSED);
+    if (gone)
+        closed.head.time_ns = moment->start_ns;
     if (bpf_ringbuf_output(&told, &closed, sizeof(closed), wake_flags(false, moment->end_ns)) == 0)
         bpf_map_delete_elem(&io_conns, &ino);
 }
@@ -250,12 +261,8 @@ __attribute__((noinline)) int heads_meet(const struct io_moment *moment, __u64 n
     struct io_heads_met *met = bpf_ringbuf_reserve(&told, sizeof(*met), 0);
     if (!met)
         return -1;
-    met->record = IO_HEADS_MET;
-    met->tid = moment->tid;
-    met->tgid = moment->tgid;
-    met->exec = moment->exec;
+    heads_begin(&met->head, moment, IO_HEADS_MET);
     met->conn = conn_id;
-    met->time_ns = moment->end_ns;
     met->opened_ns = opened_ns;
     met->object.type = OBJECT_RECORD_TYPE;
     met->object.tgid = moment->kernel_tgid;
@@ -287,7 +294,7 @@ static __always_inline __u32 heads_append(struct heads_room *room, __u32 len, __
     asm volatile("" : "+r"(take));
     if (take == 0 || take > IO_HEAD_BYTES)
         return len;
-    if (bpf_probe_read_user(room->piece.head + (len & (IO_HEAD_BYTES - 1)), take,
+    if (bpf_probe_read_user(room->piece.bytes + (len & (IO_HEAD_BYTES - 1)), take,
                             (const void *)address) != 0)
         return len;
     return len + take;
@@ -323,17 +330,13 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
     struct io_heads_piece *piece = &room->piece;
     __u32 thread = (__u32)bpf_get_current_pid_tgid();
     struct io_heads_tls *tls = bpf_map_lookup_elem(&tls_now, &thread);
-    piece->record = IO_HEADS_PIECE;
-    piece->tid = moment->tid;
-    piece->tgid = moment->tgid;
-    piece->exec = moment->exec;
+    heads_begin(&piece->head, moment, IO_HEADS_PIECE);
     piece->conn = conn->id;
     piece->start_ns = moment->start_ns;
-    piece->end_ns = moment->end_ns;
     piece->stack = moment->stack;
     piece->ino = moment->object.ino;
     piece->ssl = tls ? tls->ssl : 0;
-    piece->bytes = bytes;
+    piece->moved = bytes;
     piece->lost = conn->lost;
     piece->len = (__u16)len;
     piece->marks = receives ? IO_HEADS_IN : 0;

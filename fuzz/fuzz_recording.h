@@ -34,6 +34,11 @@ static const char *const fuzz_questions[][FUZZ_ARGUMENTS_MAX] = {
     {"waits", "REC", "--stack", "w1", "--markdown"},
     {"locks", "REC", "--limit", "0", "--json"},
     {"locks", "REC", "--lock", "l1"},
+    {"report", "REC", "--series", "io", "--json"},
+    {"io", "REC", "--limit", "0", "--json"},
+    {"io", "REC", "--limit", "0"},
+    {"io", "REC", "--requests", "--limit", "0", "--markdown"},
+    {"io", "REC", "--files", "--limit", "0"},
 };
 
 static inline void fuzz_ask(const char *const *question, const char *path)

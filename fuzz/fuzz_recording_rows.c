@@ -19,11 +19,13 @@ static const struct {
     const char *name;
     int columns;
 } tables[] = {
-    {"meta", 2},        {"text", 2},        {"process", 8},  {"thread", 6}, {"image", 5},
-    {"mapping", 8},     {"frame", 6},       {"function", 8}, {"stack", 3},  {"series", 5},
-    {"location", 5},    {"total", 5},       {"counter", 3},  {"chunk", 7},  {"document", 2},
-    {NULL, 7}, /* CHUNK_PACKED */
-    {"instruction", 4}, {"source_line", 3}, {"object", 6},   {"wait", 18},  {"wait_event", 5},
+    {"meta", 2},        {"text", 2},           {"process", 8},  {"thread", 6},
+    {"image", 5},       {"mapping", 8},        {"frame", 6},    {"function", 8},
+    {"stack", 3},       {"series", 5},         {"location", 5}, {"total", 5},
+    {"counter", 3},     {"chunk", 7},          {"document", 2}, {NULL, 7}, /* CHUNK_PACKED */
+    {"instruction", 4}, {"source_line", 3},    {"object", 6},   {"wait", 18},
+    {"wait_event", 5},  {"call", 21},          {"device", 14},  {"connection", 13},
+    {"request", 21},    {"request_event", 11},
 };
 
 static const char *const words[] = {
@@ -33,6 +35,10 @@ static const char *const words[] = {
 static const char *const wait_words[] = {"blocked", "runq",    "hold",        "futex",
                                          "pipe",    "socket",  "kernel_lock", "process",
                                          "offcpu",  "running", "waits",       "waits.seen"};
+
+static const char *const io_words[] = {"io",     "files",      "read",   "flush",  "path",
+                                       "http",   "postgresql", "sqlite", "client", "server",
+                                       "inside", "io.calls",   "x86_64"};
 
 static const int64_t numbers[] = {-1,        INT64_MAX,  INT64_MIN,
                                   INT32_MAX, UINT32_MAX, (int64_t)1 << 40};
@@ -93,6 +99,9 @@ static int bind_value(sqlite3_stmt *stmt, int column, struct input *input)
     if (what >= 236 && what < 240)
         return sqlite3_bind_text(stmt, column, wait_words[take(input) % ARRAY_SIZE(wait_words)], -1,
                                  SQLITE_STATIC);
+    if (what >= 232 && what < 236)
+        return sqlite3_bind_text(stmt, column, io_words[take(input) % ARRAY_SIZE(io_words)], -1,
+                                 SQLITE_STATIC);
     if (what < 240)
         return sqlite3_bind_double(stmt, column, (double)take_number(input, 2) / 3);
     return what < 248 ? sqlite3_bind_null(stmt, column) : bind_long(stmt, column, what);
@@ -103,7 +112,7 @@ static void row_put(sqlite3 *db, const char *table, int columns, struct input *i
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
     char sql[128];
     snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO %s VALUES(%.*s)", table, 2 * columns - 1,
-             "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?");
+             "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?");
     if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
         abort();
     for (int i = 1; i <= columns; i++)

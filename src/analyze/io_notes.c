@@ -6,9 +6,9 @@
 #include "protocol/protocol.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MS 1000000u
 
@@ -76,16 +76,22 @@ static void note_add(struct noting *noting, struct io_note note)
         noting->r = VEC_PUSH(&noting->notes, note);
 }
 
-static const char *time_text(struct arena *arena, uint64_t ns)
+static const char *time_text(struct noting *noting, uint64_t ns)
 {
     char text[48];
-    return arena_dup(arena, units_format((double)ns, UNIT_NS, text, sizeof(text)));
+    return arena_dup(noting->arena, units_format((double)ns, UNIT_NS, text, sizeof(text)));
 }
 
-static const char *bytes_text(struct arena *arena, uint64_t bytes)
+static const char *count_text(struct noting *noting, uint64_t count)
 {
     char text[48];
-    return arena_dup(arena, units_format((double)bytes, UNIT_BYTES, text, sizeof(text)));
+    return arena_dup(noting->arena, units_format((double)count, UNIT_COUNT, text, sizeof(text)));
+}
+
+static const char *bytes_text(struct noting *noting, uint64_t bytes)
+{
+    char text[48];
+    return arena_dup(noting->arena, units_format((double)bytes, UNIT_BYTES, text, sizeof(text)));
 }
 
 static struct str text_of(const struct noting *noting, uint32_t id)
@@ -106,7 +112,7 @@ static bool is_sql(enum request_protocol protocol)
            protocol == REQUEST_SQLITE;
 }
 
-/* "13 http requests one after another to api:80, 3.50 s; …" */
+/* "13 sequential http requests to api.example.org, 3.50 s; the longest alone took 269 ms" */
 static void note_chains(struct noting *noting)
 {
     const struct io_note_bound *bound = &io_note_bounds[NOTE_SEQUENTIAL_REQUESTS];
@@ -116,11 +122,13 @@ static void note_chains(struct noting *noting)
         if (!http || chain->count < bound->count ||
             !enough_time(noting, NOTE_SEQUENTIAL_REQUESTS, io_chain_spare_ns(chain)))
             continue;
+        const struct request_event *first = &noting->sums->io->events[chain->events[0]];
+        struct str service = noting->sums->io->connections[first->connection].info.service;
         const char *text = arena_printf(
-            noting->arena,
-            "%" PRIu64 " sequential %s requests to %.*s, %s; the longest alone took %s",
-            chain->count, protocol_name(chain->protocol), STR_FMT(text_of(noting, chain->peer)),
-            time_text(noting->arena, chain->sum_ns), time_text(noting->arena, chain->max_ns));
+            noting->arena, "%s sequential %s requests to %.*s%s%.*s, %s; the longest alone took %s",
+            count_text(noting, chain->count), protocol_name(chain->protocol),
+            STR_FMT(text_of(noting, chain->peer)), service.len > 0 ? " " : "", STR_FMT(service),
+            time_text(noting, chain->sum_ns), time_text(noting, chain->max_ns));
         note_add(noting, (struct io_note){NOTE_SEQUENTIAL_REQUESTS, text, chain->count,
                                           chain->sum_ns, chain->stack});
     }
@@ -133,11 +141,13 @@ static const char *statement_text(struct noting *noting, const struct io_request
     if (kind == NOTE_DUPLICATE_STATEMENT)
         differ = group->parameters == 0 ? " without parameters" : " with the same parameters";
     else if (kind == NOTE_REPEATED_STATEMENT)
-        differ = arena_printf(noting->arena, " with %s%" PRIu64 " different parameters",
-                              group->parameters_more ? "at least " : "", group->parameters);
-    return arena_printf(noting->arena, "the same %s %" PRIu64 " times%s, %s: %.*s",
+        differ = arena_printf(noting->arena, " with %s%s different parameters",
+                              group->parameters_more ? "at least " : "",
+                              count_text(noting, group->parameters));
+    return arena_printf(noting->arena, "the same %s %s times%s, %s: %.*s",
                         kind == NOTE_REPEATED_NAME ? "name asked for" : "statement",
-                        group->tally.count, differ, time_text(noting->arena, group->tally.total_ns),
+                        count_text(noting, group->tally.count), differ,
+                        time_text(noting, group->tally.total_ns),
                         STR_FMT(text_of(noting, group->text)));
 }
 
@@ -178,15 +188,12 @@ static void note_connections(struct noting *noting)
             (double)to->requests > bound->ratio * (double)to->connections)
             continue;
         const struct io_peer *peer = peer_named(noting, to->peer);
-        const char *connecting = peer ? arena_printf(noting->arena, "; connecting took %s",
-                                                     time_text(noting->arena, peer->connects.ns))
-                                      : "";
-        const char *text = arena_printf(noting->arena,
-                                        "a connection opened for every request: %" PRIu64
-                                        " connections to %.*s%s%.*s, %" PRIu64 " requests%s",
-                                        to->connections, STR_FMT(to->peer),
-                                        to->service.len > 0 ? " " : "", STR_FMT(to->service),
-                                        to->requests, connecting);
+        const char *text = arena_printf(
+            noting->arena,
+            "a connection opened for every request: %s connections to %.*s%s%.*s, %s requests%s%s",
+            count_text(noting, to->connections), STR_FMT(to->peer), to->service.len > 0 ? " " : "",
+            STR_FMT(to->service), count_text(noting, to->requests),
+            peer ? "; connecting took " : "", peer ? time_text(noting, peer->connects.ns) : "");
         note_add(noting,
                  (struct io_note){NOTE_CONNECTIONS, text, to->connections,
                                   peer ? peer->connects.ns : UINT64_MAX, peer ? peer->stack : 0});
@@ -207,9 +214,9 @@ static void note_small(struct noting *noting, const struct io_file *file)
         median > bound->bytes_most || !enough_time(noting, NOTE_SMALL_CALLS, ns))
         return;
     const char *text = arena_printf(
-        noting->arena, "%" PRIu64 " reads and writes of %.*s, half of them of %s or less, %s",
-        moving, STR_FMT(object_name(noting, file->object)), bytes_text(noting->arena, median),
-        time_text(noting->arena, ns));
+        noting->arena, "%s reads and writes of %.*s, half of them of %s or less, %s",
+        count_text(noting, moving), STR_FMT(object_name(noting, file->object)),
+        bytes_text(noting, median), time_text(noting, ns));
     note_add(noting, (struct io_note){NOTE_SMALL_CALLS, text, moving, ns, file->stack});
 }
 
@@ -223,11 +230,11 @@ static void note_syncs(struct noting *noting, const struct io_file *file)
         return;
     const char *text = arena_printf(
         noting->arena,
-        "%.*s was made durable %" PRIu64 " times (%" PRIu64 " fsync and the like, %" PRIu64
-        " synchronous writes), %s; %s written between two of them",
-        STR_FMT(object_name(noting, file->object)), syncs, file->syncs.calls,
-        file->sync_writes.calls, time_text(noting->arena, ns),
-        bytes_text(noting->arena, file->writes.bytes / syncs));
+        "%.*s was made durable %s times (%s fsync and the like, %s synchronous writes), %s; %s "
+        "written between two of them",
+        STR_FMT(object_name(noting, file->object)), count_text(noting, syncs),
+        count_text(noting, file->syncs.calls), count_text(noting, file->sync_writes.calls),
+        time_text(noting, ns), bytes_text(noting, file->writes.bytes / syncs));
     note_add(noting, (struct io_note){NOTE_SYNCS, text, syncs, ns, file->stack});
 }
 
@@ -248,9 +255,9 @@ static void note_read_again(struct noting *noting, const struct io_file *file)
         (times < bound->ratio && !opened))
         return;
     const char *text = arena_printf(
-        noting->arena, "%.*s was opened %" PRIu64 " times and %s read%s",
-        STR_FMT(object_name(noting, file->object)), file->opens,
-        bytes_text(noting->arena, file->reads.bytes),
+        noting->arena, "%.*s was opened %s times and %s read%s",
+        STR_FMT(object_name(noting, file->object)), count_text(noting, file->opens),
+        bytes_text(noting, file->reads.bytes),
         sized ? arena_printf(noting->arena, ": %.1f times its size", times) : "");
     note_add(noting, (struct io_note){NOTE_READ_AGAIN, text, MAX(file->opens, (uint64_t)times),
                                       file->reads.ns, file->stack});
@@ -263,41 +270,34 @@ static void note_missing(struct noting *noting)
         noting->sums->missing_count == 0)
         return;
     const struct io_missing *most = &noting->sums->missing[0];
-    const char *text = arena_printf(noting->arena,
-                                    "%" PRIu64 " lookups found nothing, %s; %" PRIu64
-                                    " of them in %.*s from one call site",
-                                    lookups->missing, time_text(noting->arena, lookups->missing_ns),
-                                    most->count, STR_FMT(most->folder));
+    const char *text = arena_printf(
+        noting->arena, "%s lookups found nothing, %s; %s of them in %.*s from one call site",
+        count_text(noting, lookups->missing), time_text(noting, lookups->missing_ns),
+        count_text(noting, most->count), STR_FMT(most->folder));
     note_add(noting, (struct io_note){NOTE_MISSING_NAMES, text, lookups->missing,
                                       lookups->missing_ns, most->stack});
 }
 
-static void note_folders(struct noting *noting)
+static void note_tiny(struct noting *noting, const struct io_folder *folder)
 {
-    const struct io_note_bound *tiny = &io_note_bounds[NOTE_TINY_FILES];
-    const struct io_note_bound *temporary = &io_note_bounds[NOTE_TEMPORARY_FILES];
-    for (size_t i = 0; i < noting->sums->folder_count; i++) {
-        const struct io_folder *folder = &noting->sums->folders[i];
-        if (folder->files >= tiny->count && folder->bytes / folder->files <= tiny->bytes_most)
-            note_add(noting,
-                     (struct io_note){
-                         NOTE_TINY_FILES,
-                         arena_printf(noting->arena,
-                                      "%" PRIu64 " files of %.*s were used, %s of each on "
-                                      "average, %s",
-                                      folder->files, STR_FMT(folder->folder),
-                                      bytes_text(noting->arena, folder->bytes / folder->files),
-                                      time_text(noting->arena, folder->ns)),
-                         folder->files, folder->ns, 0});
-        if (folder->temporary >= temporary->count)
-            note_add(noting,
-                     (struct io_note){NOTE_TEMPORARY_FILES,
-                                      arena_printf(noting->arena,
-                                                   "%" PRIu64
-                                                   " files were made in %.*s and removed again",
-                                                   folder->temporary, STR_FMT(folder->folder)),
-                                      folder->temporary, UINT64_MAX, 0});
-    }
+    const struct io_note_bound *bound = &io_note_bounds[NOTE_TINY_FILES];
+    if (folder->files < bound->count || folder->bytes / folder->files > bound->bytes_most)
+        return;
+    const char *text = arena_printf(
+        noting->arena, "%s files of %.*s were used, %s of each on average, %s",
+        count_text(noting, folder->files), STR_FMT(folder->folder),
+        bytes_text(noting, folder->bytes / folder->files), time_text(noting, folder->ns));
+    note_add(noting, (struct io_note){NOTE_TINY_FILES, text, folder->files, folder->ns, 0});
+}
+
+static void note_temporary(struct noting *noting, const struct io_folder *folder)
+{
+    if (folder->temporary < io_note_bounds[NOTE_TEMPORARY_FILES].count)
+        return;
+    const char *text = arena_printf(noting->arena, "%s files were made in %.*s and removed again",
+                                    count_text(noting, folder->temporary), STR_FMT(folder->folder));
+    note_add(noting,
+             (struct io_note){NOTE_TEMPORARY_FILES, text, folder->temporary, UINT64_MAX, 0});
 }
 
 static const struct io_file *file_of(const struct noting *noting, uint32_t object)
@@ -308,28 +308,33 @@ static const struct io_file *file_of(const struct noting *noting, uint32_t objec
     return NULL;
 }
 
-static void note_fact(struct noting *noting, const struct io_file_fact *fact)
+static void note_fragments(struct noting *noting, const struct io_file_fact *fact)
 {
-    const struct io_note_bound *pieces = &io_note_bounds[NOTE_FRAGMENTED];
-    const struct io_note_bound *cow = &io_note_bounds[NOTE_COPY_ON_WRITE];
+    const struct io_note_bound *bound = &io_note_bounds[NOTE_FRAGMENTED];
+    if (fact->extents == IO_FACT_UNKNOWN || fact->size_bytes == IO_FACT_UNKNOWN ||
+        fact->extents < bound->count || fact->size_bytes / fact->extents > bound->bytes_most)
+        return;
+    const char *text = arena_printf(noting->arena, "%s lies in %s pieces on its device (%s)",
+                                    fact->path ? fact->path : "a file",
+                                    count_text(noting, fact->extents),
+                                    bytes_text(noting, fact->size_bytes));
+    note_add(noting, (struct io_note){NOTE_FRAGMENTED, text, fact->extents, UINT64_MAX, 0});
+}
+
+static void note_cow(struct noting *noting, const struct io_file_fact *fact)
+{
+    const struct io_note_bound *bound = &io_note_bounds[NOTE_COPY_ON_WRITE];
     const struct io_file *file = file_of(noting, fact->object);
-    const char *path = fact->path ? fact->path : "a file", *text;
-    if (fact->extents != IO_FACT_UNKNOWN && fact->size_bytes != IO_FACT_UNKNOWN &&
-        fact->extents >= pieces->count && fact->size_bytes / fact->extents <= pieces->bytes_most) {
-        text = arena_printf(noting->arena, "%s lies in %" PRIu64 " pieces on its device (%s)", path,
-                            fact->extents, bytes_text(noting->arena, fact->size_bytes));
-        note_add(noting, (struct io_note){NOTE_FRAGMENTED, text, fact->extents, UINT64_MAX, 0});
-    }
-    if (!file || !fact->cow || file->writes.calls < cow->count || file->tally.placed == 0)
+    if (!file || !fact->cow || file->writes.calls < bound->count || file->tally.placed == 0)
         return;
     uint64_t random = file->tally.placed - file->tally.sequential;
-    if ((double)random < cow->ratio * (double)file->tally.placed)
+    if ((double)random < bound->ratio * (double)file->tally.placed)
         return;
-    text = arena_printf(noting->arena,
-                        "%" PRIu64 " writes to %s, %" PRIu64
-                        " of its calls out of order, on %s, which copies what is written over",
-                        file->writes.calls, path, random,
-                        fact->filesystem ? fact->filesystem : "a file system");
+    const char *text = arena_printf(
+        noting->arena,
+        "%s writes to %s, %s of its calls out of order, on %s, which copies what is written over",
+        count_text(noting, file->writes.calls), fact->path ? fact->path : "a file",
+        count_text(noting, random), fact->filesystem ? fact->filesystem : "a file system");
     note_add(noting, (struct io_note){NOTE_COPY_ON_WRITE, text, file->writes.calls, file->writes.ns,
                                       file->stack});
 }
@@ -339,13 +344,17 @@ static void note_full(struct noting *noting, const struct io_file_facts *facts, 
 {
     const struct io_file_fact *fact = &facts->facts[index];
     const struct io_file *file = file_of(noting, fact->object);
-    if (isnan(fact->free_pct) || fact->free_pct > io_note_bounds[NOTE_NEARLY_FULL].ratio || !file ||
-        file->writes.calls == 0 || !fact->mount)
+    double most = io_note_bounds[NOTE_NEARLY_FULL].ratio;
+    if (isnan(fact->free_pct) || fact->free_pct > most || !file || file->writes.calls == 0 ||
+        !fact->mount)
         return;
-    for (size_t i = 0; i < noting->notes.len; i++)
-        if (noting->notes.data[i].kind == NOTE_NEARLY_FULL &&
-            str_starts(str_from(noting->notes.data[i].text), fact->mount))
+    for (size_t i = 0; i < index; i++) {
+        const struct io_file_fact *other = &facts->facts[i];
+        const struct io_file *written = file_of(noting, other->object);
+        if (other->mount && strcmp(other->mount, fact->mount) == 0 && written &&
+            written->writes.calls > 0)
             return;
+    }
     const char *text = arena_printf(noting->arena, "%s has %.1f%% free; %s is written there",
                                     fact->mount, fact->free_pct,
                                     fact->path ? fact->path : "a file");
@@ -381,9 +390,13 @@ int io_notes_build(struct arena *arena, const struct io_sums *sums,
         note_read_again(&noting, &sums->files[i]);
     }
     note_missing(&noting);
-    note_folders(&noting);
+    for (size_t i = 0; i < sums->folder_count; i++) {
+        note_tiny(&noting, &sums->folders[i]);
+        note_temporary(&noting, &sums->folders[i]);
+    }
     for (size_t i = 0; i < facts.count; i++) {
-        note_fact(&noting, &facts.facts[i]);
+        note_fragments(&noting, &facts.facts[i]);
+        note_cow(&noting, &facts.facts[i]);
         note_full(&noting, &facts, i);
     }
     struct io_notes notes = {.count = noting.notes.len, .left_out = noting.left_out};

@@ -84,6 +84,12 @@ int io_file_add(struct io_adding *adding, const struct call_row *row, enum io_ki
 
 /* Sockets of one name and role are one peer. Without a name a socket's process is not told from
  * others: all of them are one. */
+static const char *peer_key(struct arena *arena, uint32_t flags, struct str name)
+{
+    uint32_t role = flags & (OBJECT_CLIENT | OBJECT_SERVER | OBJECT_LISTENING);
+    return arena_printf(arena, "%u %.*s", role, STR_FMT(name));
+}
+
 static struct io_peer *peer_of(struct io_adding *adding, uint32_t object, uint64_t *ret_index)
 {
     bool fresh;
@@ -92,8 +98,8 @@ static struct io_peer *peer_of(struct io_adding *adding, uint32_t object, uint64
         return NULL;
     if (fresh) {
         const struct object_info *info = &adding->io->objects[object];
-        uint32_t role = info->flags & (OBJECT_CLIENT | OBJECT_SERVER | OBJECT_LISTENING), id;
-        const char *key = arena_printf(adding->arena, "%u %.*s", role, STR_FMT(info->name));
+        const char *key = peer_key(adding->arena, info->flags, info->name);
+        uint32_t id;
         bool first;
         if (intern_add(&adding->peer_names, str_from(key), &id, &first) < 0)
             return NULL;
@@ -140,16 +146,26 @@ int io_peer_add(struct io_adding *adding, const struct call_row *row, enum io_ki
                        &peer->stack, &peer->stack_ns);
 }
 
+/* By its socket; one that was never called on by the peer's name. */
+static uint64_t peer_find(struct io_adding *adding, const struct connection_info *info)
+{
+    const uint64_t *at = map_u64_find(&adding->peer_of, info->object);
+    if (at && *at != 0)
+        return *at;
+    uint32_t flags = info->role == REQUEST_SERVER ? OBJECT_SERVER : OBJECT_CLIENT;
+    return intern_find(&adding->peer_names, str_from(peer_key(adding->arena, flags, info->peer)));
+}
+
 /* What connections know of the peers of their sockets. */
 static void peers_name(struct io_adding *adding)
 {
     const struct io *io = adding->io;
     for (size_t i = 1; i < io->connection_count; i++) {
         const struct connection_info *info = &io->connections[i].info;
-        const uint64_t *at = map_u64_find(&adding->peer_of, info->object);
-        if (!at || *at == 0)
+        uint64_t at = peer_find(adding, info);
+        if (at == 0)
             continue;
-        struct io_peer *peer = &adding->peers.data[*at - 1];
+        struct io_peer *peer = &adding->peers.data[at - 1];
         if (peer->service.len == 0)
             peer->service = info->service;
         if (peer->protocol == 0)

@@ -280,9 +280,12 @@ static int sum_up(struct loader *loader)
         return why_set(loader->why, WHY_USAGE, ENODATA, "leave out a time range, filter or focus",
                        "no sample of series '%s' is left by time range, filter and focus",
                        profile->series);
-    return why_set(
-        loader->why, WHY_FAILED, ENODATA, "record for longer, or a program that uses more CPU time",
-        "'%s' has no sample in series '%s'", recording_path(loader->recording), profile->series);
+    return why_set(loader->why, WHY_FAILED, ENODATA,
+                   strcmp(profile->series, "io") == 0
+                       ? "record for longer, or a program that does more"
+                       : "record for longer, or a program that uses more CPU time",
+                   "'%s' has no sample in series '%s'", recording_path(loader->recording),
+                   profile->series);
 }
 
 static int load(struct loader *loader)
@@ -319,10 +322,12 @@ static int choose_series(struct loader *loader)
     if (!series && loader->opts->names_only)
         return 0;
     bool waits = recording_series_find(loader->recording, "offcpu") != NULL;
+    bool calls = recording_series_find(loader->recording, "io") != NULL;
     if (!series)
         return why_set(loader->why, WHY_USAGE, ENOENT,
-                       waits ? "it has waits: 'whyslow waits REC', or --series offcpu"
-                             : "list them: whyslow query REC \"SELECT name, about FROM series\"",
+                       waits   ? "it has waits: 'whyslow waits REC', or --series offcpu"
+                       : calls ? "it has calls: 'whyslow io REC', or --series io"
+                               : "list them: whyslow query REC \"SELECT name, about FROM series\"",
                        "'%s' has no series '%s'", recording_path(loader->recording), name);
     if (series->info.kind != SERIES_SUM)
         return why_set(loader->why, WHY_USAGE, EINVAL, "look at it with 'whyslow query'",

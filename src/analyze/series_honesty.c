@@ -3,13 +3,24 @@
 
 #include <string.h>
 
+static enum series_honesty_kind kind_of(const char *series)
+{
+    if (strcmp(series, "offcpu") == 0 || strcmp(series, "running") == 0)
+        return HONESTY_OF_WAITS;
+    return strcmp(series, "io") == 0 ? HONESTY_OF_CALLS : HONESTY_OF_SAMPLES;
+}
+
 int series_honesty_load(struct arena *arena, struct recording *recording, const char *series,
                         struct series_honesty *ret, struct why *why)
 {
-    struct series_honesty honesty = {.of_waits = strcmp(series, "offcpu") == 0 ||
-                                                 strcmp(series, "running") == 0};
-    int r = honesty.of_waits ? wait_honesty_load(arena, recording, &honesty.waits, why)
-                             : honesty_load(recording, &honesty.samples, why);
+    struct series_honesty honesty = {.kind = kind_of(series)};
+    int r;
+    if (honesty.kind == HONESTY_OF_WAITS)
+        r = wait_honesty_load(arena, recording, &honesty.waits, why);
+    else if (honesty.kind == HONESTY_OF_CALLS)
+        r = io_honesty_load(arena, recording, &honesty.calls, why);
+    else
+        r = honesty_load(recording, &honesty.samples, why);
     if (r == 0)
         *ret = honesty;
     return r;
@@ -17,21 +28,29 @@ int series_honesty_load(struct arena *arena, struct recording *recording, const 
 
 struct value series_honesty_value(struct arena *arena, const struct series_honesty *honesty)
 {
-    return honesty->of_waits ? wait_honesty_value(arena, &honesty->waits)
-                             : honesty_value(arena, &honesty->samples);
+    if (honesty->kind == HONESTY_OF_WAITS)
+        return wait_honesty_value(arena, &honesty->waits);
+    if (honesty->kind == HONESTY_OF_CALLS)
+        return io_honesty_value(arena, &honesty->calls);
+    return honesty_value(arena, &honesty->samples);
 }
 
 const char *series_honesty_line(struct arena *arena, const struct series_honesty *honesty)
 {
-    return honesty->of_waits ? wait_honesty_line(arena, &honesty->waits)
-                             : honesty_line(arena, &honesty->samples);
+    if (honesty->kind == HONESTY_OF_WAITS)
+        return wait_honesty_line(arena, &honesty->waits);
+    if (honesty->kind == HONESTY_OF_CALLS)
+        return io_honesty_line(arena, &honesty->calls);
+    return honesty_line(arena, &honesty->samples);
 }
 
 void series_honesty_put(struct arena *arena, struct value *root,
                         const struct series_honesty *honesty)
 {
-    if (honesty->of_waits)
+    if (honesty->kind == HONESTY_OF_WAITS)
         wait_honesty_put(arena, root, &honesty->waits);
+    else if (honesty->kind == HONESTY_OF_CALLS)
+        io_honesty_put(arena, root, &honesty->calls);
     else
         honesty_put(arena, root, &honesty->samples);
 }

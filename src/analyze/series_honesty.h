@@ -1,13 +1,17 @@
-/* Which line of honesty a series has: samples of the CPU (honesty.h), or waits
- * (wait_honesty.h). */
+/* Which line of honesty a series has: samples of the CPU (honesty.h), waits (wait_honesty.h), or
+ * calls (io_honesty.h). */
 #pragma once
 
+#include "analyze/io_honesty.h"
 #include "analyze/wait_honesty.h"
 
+enum series_honesty_kind { HONESTY_OF_SAMPLES, HONESTY_OF_WAITS, HONESTY_OF_CALLS };
+
 struct series_honesty {
-    bool of_waits;
-    struct honesty samples;    /* unless of waits */
-    struct wait_honesty waits; /* else */
+    enum series_honesty_kind kind;
+    struct honesty samples; /* the one of that kind is filled */
+    struct wait_honesty waits;
+    struct io_honesty calls;
 };
 
 /* `series` is its name; texts live in the arena. */

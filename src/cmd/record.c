@@ -3,6 +3,7 @@
 
 #include "analyze/honesty.h"
 #include "analyze/hotspots.h"
+#include "analyze/io_honesty.h"
 #include "analyze/profile_load.h"
 #include "analyze/wait_honesty.h"
 #include "base/text.h"
@@ -211,27 +212,19 @@ static int waits_show(const struct cmd_call *call, struct arena *arena, struct r
     return 0;
 }
 
-static int calls_add(void *context, const struct recorded_call *row)
-{
-    uint64_t *calls = context;
-    *calls += row->tally.count;
-    return 0;
-}
-
 static int io_show(const struct cmd_call *call, struct arena *arena, struct recording *recording,
                    const struct record_run_result *result, struct why *why)
 {
-    uint64_t calls = 0;
-    (void)arena;
-    int r = recording_each_call(recording, calls_add, &calls, why);
+    struct io_honesty honesty;
+    int r = io_honesty_load(arena, recording, &honesty, why);
     if (r < 0)
         return r;
-    fprintf(call->err, "whyslow: io: %s tier: %llu calls", result->io_tier,
-            (unsigned long long)calls);
-    if (result->io_na[0]) {
-        fputs("; no higher tier: ", call->err);
-        text_print(call->err, str_from(result->io_na));
-    }
+    if (!honesty.facts.tier)
+        honesty.facts.tier = result->io_tier;
+    if (!honesty.facts.not_higher && result->io_na[0])
+        honesty.facts.not_higher = result->io_na;
+    fprintf(call->err, "whyslow: io: ");
+    text_print(call->err, str_from(io_honesty_line(arena, &honesty)));
     fputc('\n', call->err);
     return 0;
 }

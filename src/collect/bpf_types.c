@@ -1,5 +1,7 @@
 /* A small BTF from a large one: structs by name, in each only the members that were asked for,
- * at the places they really have. Members of nameless structs stand in their parent. */
+ * at the places they really have. Members of nameless structs stand in their parent. What stands
+ * behind "___" in a name is no part of it, as everywhere in CO-RE: "file___io" is a struct file,
+ * of which one program asks for other members than another. */
 #include "collect/bpf_types.h"
 
 #include "base/fd.h"
@@ -13,12 +15,13 @@
 #include <unistd.h>
 
 /* Part of a file's name: files that this code made otherwise are not taken. */
-static const char made_by[] = "types 2";
+static const char made_by[] = "types 3";
 
 enum {
     STRUCTS_MAX = 64,
     ARRAYS_MAX = 64,
     NESTING_MAX = 8,
+    NAME_BYTES = 128,
     TYPE_INTS = 4,                /* ids 1 to 4: integers of 1, 2, 4 and 8 bytes */
     TYPE_POINTER = TYPE_INTS + 1, /* where it points to is of no matter */
     TYPE_STRUCTS = TYPE_POINTER + 1,
@@ -102,6 +105,19 @@ static int type_of(struct maker *maker, int id)
     return TYPE_STRUCTS + (int)(maker->struct_count + at);
 }
 
+/* What the kernel has under a name of the program's. */
+static int kernel_find(const struct maker *maker, const char *name, uint32_t kind)
+{
+    char plain[NAME_BYTES];
+    const char *flavour = strstr(name, "___");
+    size_t len = flavour && flavour != name ? (size_t)(flavour - name) : strlen(name);
+    if (len == 0 || len >= sizeof(plain))
+        return -ENOENT;
+    memcpy(plain, name, len);
+    plain[len] = '\0';
+    return btf__find_by_name_kind(maker->kernel, plain, kind);
+}
+
 static void structs_find(struct maker *maker)
 {
     uint32_t count = btf__type_cnt(maker->local);
@@ -110,7 +126,7 @@ static void structs_find(struct maker *maker)
         const char *name = btf__name_by_offset(maker->local, type->name_off);
         if (!btf_is_struct(type) || !name || *name == '\0')
             continue;
-        int kernel = btf__find_by_name_kind(maker->kernel, name, BTF_KIND_STRUCT);
+        int kernel = kernel_find(maker, name, BTF_KIND_STRUCT);
         if (kernel <= 0)
             continue; /* one of ours */
         maker->structs[maker->struct_count].local = (int)id;
@@ -139,6 +155,49 @@ static int struct_add(struct maker *maker, size_t index)
     return r < 0 ? r : 0;
 }
 
+/* The same name, but for what makes the program's its own. */
+static bool value_is(const char *local, const char *kernel)
+{
+    const char *flavour = strstr(local, "___");
+    size_t len = flavour ? (size_t)(flavour - local) : strlen(local);
+    return strlen(kernel) == len && memcmp(local, kernel, len) == 0;
+}
+
+/* Numbers that differ from kernel to kernel; those it does not have are left out. */
+static int enum_add(struct maker *maker, const struct btf_type *local, int kernel_id)
+{
+    const struct btf_type *kernel = btf__type_by_id(maker->kernel, (uint32_t)kernel_id);
+    const struct btf_enum *asked = btf_enum(local), *has = btf_enum(kernel);
+    int r = btf__add_enum(maker->small, btf__name_by_offset(maker->local, local->name_off),
+                          kernel->size);
+    for (uint32_t i = 0; i < btf_vlen(local) && r >= 0; i++) {
+        const char *name = btf__name_by_offset(maker->local, asked[i].name_off);
+        for (uint32_t k = 0; k < btf_vlen(kernel); k++) {
+            if (!value_is(name, btf__name_by_offset(maker->kernel, has[k].name_off)))
+                continue;
+            r = btf__add_enum_value(maker->small, name, has[k].val);
+            break;
+        }
+    }
+    return r < 0 ? r : 0;
+}
+
+static int enums_add(struct maker *maker)
+{
+    uint32_t count = btf__type_cnt(maker->local);
+    int r = 0;
+    for (uint32_t id = 1; id < count && r >= 0; id++) {
+        const struct btf_type *type = btf__type_by_id(maker->local, id);
+        const char *name = btf__name_by_offset(maker->local, type->name_off);
+        if (!btf_is_enum(type) || !name || *name == '\0')
+            continue;
+        int kernel = kernel_find(maker, name, BTF_KIND_ENUM);
+        if (kernel > 0)
+            r = enum_add(maker, type, kernel);
+    }
+    return r;
+}
+
 static int types_add(struct maker *maker)
 {
     static const char *const names[TYPE_INTS] = {"u8", "u16", "u32", "u64"};
@@ -152,6 +211,8 @@ static int types_add(struct maker *maker)
     for (size_t i = 0; i < maker->array_count && r >= 0; i++)
         r = btf__add_array(maker->small, 3, maker->arrays[i].element,
                            (uint32_t)maker->arrays[i].count);
+    if (r >= 0)
+        r = enums_add(maker);
     return r < 0 ? r : 0;
 }
 

@@ -14,7 +14,7 @@
 
 _Static_assert((int)IO_HEAD_BYTES == (int)PROTOCOL_HEAD_BYTES, "format and protocols");
 
-enum { PIECE_BYTES = offsetof(struct io_heads_piece, head) };
+enum { PIECE_BYTES = offsetof(struct io_heads_piece, bytes) };
 
 struct io_heads {
     struct io_heads_opts opts;
@@ -91,8 +91,8 @@ static int met_take(struct io_heads *heads, const struct io_heads_met *met)
     socket.port = object->id.flags & OBJECT_ID_SERVER || object->remote_port == 0
                       ? object->local_port
                       : object->remote_port;
-    int r = opts->thread(opts->context, met->tid, met->tgid, met->exec, met->time_ns,
-                         &socket.process, &thread);
+    int r = opts->thread(opts->context, met->head.tid, met->head.tgid, met->head.exec,
+                         met->head.time_ns, &socket.process, &thread);
     if (r == 0)
         r = opts->object(opts->context, object, &socket.object);
     return r < 0 ? r : io_requests_met(opts->requests, &socket);
@@ -109,15 +109,25 @@ static uint64_t tls_key(uint32_t tgid, uint32_t exec, uint64_t ssl)
 /* A record of TLS, or the beginning of one: handshake, alert, data … of version 3. */
 static bool is_tls(const struct io_heads_piece *piece)
 {
-    return piece->len >= 2 && piece->head[0] >= 0x14 && piece->head[0] <= 0x18 &&
-           piece->head[1] == 3;
+    return piece->len >= 2 && piece->bytes[0] >= 0x14 && piece->bytes[0] <= 0x18 &&
+           piece->bytes[1] == 3;
+}
+
+/* More of what began as a record of TLS, on the same socket. */
+static bool is_paired(struct io_heads *heads, const struct io_heads_piece *piece)
+{
+    struct io_requests *requests = heads->opts.requests;
+    const struct io_socket *outside = io_requests_socket(requests, piece->conn);
+    const struct io_socket *inside = io_requests_socket(
+        requests, tls_key(piece->head.tgid, piece->head.exec, piece->ssl));
+    return outside && inside && outside->object == inside->object;
 }
 
 /* Something encrypted was moved inside a function of TLS: this is the socket that it speaks on. */
 static int tls_pair(struct io_heads *heads, const struct io_heads_piece *piece)
 {
     struct io_requests *requests = heads->opts.requests;
-    uint64_t key = tls_key(piece->tgid, piece->exec, piece->ssl);
+    uint64_t key = tls_key(piece->head.tgid, piece->head.exec, piece->ssl);
     const struct io_socket *outside = io_requests_socket(requests, piece->conn);
     if (!outside)
         return 0;
@@ -126,7 +136,8 @@ static int tls_pair(struct io_heads *heads, const struct io_heads_piece *piece)
     inside.tls = true;
     io_requests_inside(requests, piece->conn);
     verdict_tell(heads, piece->ino, piece->conn, IO_HEADS_INSIDE);
-    heads->inside++;
+    if (!io_requests_socket(requests, key))
+        heads->inside++;
     return io_requests_met(requests, &inside);
 }
 
@@ -137,15 +148,15 @@ static int said_fill(struct io_heads *heads, const struct io_heads_piece *piece,
     *said = (struct io_said){
         .direction = piece->marks & IO_HEADS_IN ? PROTOCOL_IN : PROTOCOL_OUT,
         .start_ns = piece->start_ns,
-        .end_ns = piece->end_ns,
-        .head = piece->head,
+        .end_ns = piece->head.time_ns,
+        .head = piece->bytes,
         .len = piece->len,
-        .bytes = piece->bytes,
+        .bytes = piece->moved,
     };
-    int r = opts->thread(opts->context, piece->tid, piece->tgid, piece->exec, piece->end_ns,
-                         ret_process, &said->thread);
+    int r = opts->thread(opts->context, piece->head.tid, piece->head.tgid, piece->head.exec,
+                         piece->head.time_ns, ret_process, &said->thread);
     if (r == 0 && piece->stack != 0)
-        r = opts->stack(opts->context, piece->stack, piece->end_ns, &said->stack);
+        r = opts->stack(opts->context, piece->stack, piece->head.time_ns, &said->stack);
     return r;
 }
 
@@ -154,7 +165,7 @@ static int piece_take(struct io_heads *heads, const struct io_heads_piece *piece
     struct io_requests *requests = heads->opts.requests;
     uint32_t process;
     struct io_said said;
-    if (piece->ssl != 0 && is_tls(piece))
+    if (piece->ssl != 0 && (is_tls(piece) || is_paired(heads, piece)))
         return tls_pair(heads, piece);
     int r = said_fill(heads, piece, &said, &process);
     if (r == 0 && piece->lost > 0)
@@ -172,7 +183,7 @@ static int tls_piece_take(struct io_heads *heads, const struct io_heads_piece *p
 {
     struct io_requests *requests = heads->opts.requests;
     struct io_socket socket = {
-        .key = tls_key(piece->tgid, piece->exec, piece->conn),
+        .key = tls_key(piece->head.tgid, piece->head.exec, piece->conn),
         .peer = STR("(a socket that was not seen)"),
         .tls = true,
     };
@@ -216,11 +227,12 @@ int io_heads_take(struct io_heads *heads, const void *record, size_t bytes)
     case IO_HEADS_TLS_CLOSED:
         whole = bytes >= sizeof(*closed);
         if (whole)
-            r = io_requests_closed(heads->opts.requests,
-                                   type == IO_HEADS_CLOSED
-                                       ? closed->conn
-                                       : tls_key(closed->tgid, closed->exec, closed->conn),
-                                   closed->time_ns);
+            r = io_requests_closed(
+                heads->opts.requests,
+                type == IO_HEADS_CLOSED
+                    ? closed->conn
+                    : tls_key(closed->head.tgid, closed->head.exec, closed->conn),
+                closed->head.time_ns);
         break;
     default:
         return 0;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "collect/io_kernel_parts.h"
+#include "format/io_faults.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -64,6 +65,8 @@ static uint32_t cells_all(const struct collector *c)
     return 2 * c->config.cpus * c->config.cells;
 }
 
+static const char *const fault_programs[] = {"io_fault", "io_fault_around"};
+
 static int unit_load(struct collector *c, const char *cache_dir, struct why *why)
 {
     struct bpf_blob blob = {"io", io_bpf, io_bpf_bytes};
@@ -80,6 +83,9 @@ static int unit_load(struct collector *c, const char *cache_dir, struct why *why
         r = bpf_unit_map_size(c->unit, "used", cells_all(c) / 64, why);
     if (r == 0)
         r = bpf_unit_map_size(c->unit, "cpus", c->config.cpus, why);
+    for (size_t i = 0; i < ARRAY_SIZE(fault_programs) && r == 0 && c->faults_na; i++)
+        if (bpf_unit_leave_out(c->unit, fault_programs[i]) < 0)
+            r = why_set(why, WHY_FAILED, ENOENT, NULL, "the BPF program has lost a part");
     if (r == 0 && c->cache_na && bpf_unit_leave_out(c->unit, "io_cache_add") < 0)
         r = why_set(why, WHY_FAILED, ENOENT, NULL, "the BPF program has lost a part");
     return r < 0 ? r : bpf_unit_load(c->unit, why);
@@ -88,12 +94,13 @@ static int unit_load(struct collector *c, const char *cache_dir, struct why *why
 /* What is in the cache may be wrong, and the kernel too old for a part that we can do without. */
 static int unit_start(struct collector *c, const char *cache_dir, struct why *why)
 {
+    c->faults_na = !io_faults_here();
     int r = unit_load(c, cache_dir, why);
     if (r < 0 && r != -EPERM && r != -EACCES && cache_dir)
         r = unit_load(c, NULL, why);
     if (r < 0 && r != -EPERM && r != -EACCES) {
         struct why second = {0};
-        c->cache_na = true;
+        c->cache_na = c->faults_na = true;
         r = unit_load(c, NULL, &second);
     }
     return r;
@@ -107,6 +114,7 @@ static uint64_t maps_bytes(const struct collector *c)
            c->config.cpus * sizeof(struct io_cpu) +
            (uint64_t)(IO_CALLS_MAX + 1) * sizeof(struct io_folded) +
            (uint64_t)IO_THREADS_MAX * (sizeof(struct io_thread) + 8 + ELEMENT) +
+           (uint64_t)IO_THREADS_MAX * (sizeof(struct io_fault) + 8 + ELEMENT) +
            (uint64_t)IO_THREADS_MAX * (16 + ELEMENT) + (uint64_t)OBJECTS_SEEN_MAX * (24 + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_MAX *
                (sizeof(struct offcpu_known_key) + sizeof(struct offcpu_known) + ELEMENT) +
@@ -123,7 +131,7 @@ static int fds_find(struct collector *c, struct why *why)
         {"deep", &c->fds.deep},           {"cells", &c->fds.cells},
         {"used", &c->fds.used},           {"cpus", &c->fds.cpus},
         {"known", &c->fds.known},         {"known_long", &c->fds.known_long},
-        {"folded_calls", &c->fds.folded},
+        {"folded_calls", &c->fds.folded}, {"faults", &c->fds.faults},
     };
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
         *maps[i].fd = bpf_unit_map_fd(c->unit, maps[i].name);
@@ -178,7 +186,7 @@ static int memory_make(struct collector *c, struct why *why)
 {
     struct told_stacks_fds fds = {c->fds.known, c->fds.known_long, c->fds.deep};
     if (told_stacks_init(&c->told, &fds, c->stacks, &c->threads) < 0 ||
-        objects_open(c->sink, &c->objects) < 0)
+        objects_open(c->sink, &c->objects) < 0 || files_look_open(&c->look) < 0)
         return why_nomem(why);
     return 0;
 }
@@ -215,7 +223,8 @@ static int follow_until(void *context, uint64_t time_ns)
 static int follow_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
 {
     struct collector *c = context;
-    return told_threads_task(&c->threads, time_ns, task, pid, tid);
+    int r = io_said_task(c, task, pid, tid);
+    return r < 0 ? r : told_threads_task(&c->threads, time_ns, task, pid, tid);
 }
 
 static void kernel_close(struct collector *c)
@@ -223,12 +232,15 @@ static void kernel_close(struct collector *c)
     if (!c)
         return;
     devices_close(c->devices);
+    io_said_close(c);
     arrays_unmap(c);
     bpf_ring_deinit(&c->ring);
     bpf_unit_close(c->unit);
     told_stacks_deinit(&c->told);
     told_threads_deinit(&c->threads);
     objects_close(c->objects);
+    files_look_close(c->look);
+    intern_deinit(&c->mapped);
     free(c);
 }
 
@@ -247,6 +259,8 @@ static int start(struct collector *c, const struct collector_target *target, str
         r = memory_make(c, why);
     if (r == 0)
         r = series_make(c, why);
+    if (r == 0)
+        r = io_said_start(c, target, why);
     if (r < 0)
         return r;
     c->map_bytes = maps_bytes(c);
@@ -312,7 +326,10 @@ static int kernel_drain(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     uint64_t start_ns = own_cpu_ns();
-    int r = drain(c, clock_mono_ns());
+    uint64_t now_ns = clock_mono_ns();
+    int r = io_said_drain(c, now_ns);
+    if (r == 0)
+        r = drain(c, now_ns);
     c->own_ns += own_cpu_ns() - start_ns;
     return r < 0 ? why_errno(why, -r, "is there room where the recording is? -o puts it elsewhere",
                              "the calls could not be recorded")
@@ -325,6 +342,7 @@ static int kernel_stop(struct collector *c, struct why *why)
     (void)why;
     if (c->stopped)
         return 0;
+    io_said_stop(c);
     bpf_unit_detach(c->unit);
     /* Waits for programs that are still at work on other CPUs. */
     (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
@@ -343,8 +361,14 @@ static int kernel_finish(struct collector *c, struct why *why)
         r = io_open_take(c, c->stop_ns);
     if (r == 0)
         r = io_folded_take(c);
+    if (r == 0)
+        r = io_faults_take(c);
+    if (r == 0)
+        r = files_look_finish(c->look, c->sink);
     if (r == 0 && c->devices)
         r = devices_finish(c->devices);
+    if (r == 0)
+        r = io_said_finish(c);
     c->own_ns += own_cpu_ns() - start_ns;
     if (r == 0)
         r = io_finish_put(c);

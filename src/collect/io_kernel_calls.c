@@ -34,11 +34,11 @@ static const struct row rows[] = {
     {SYS_sendmsg, {.fd = 1, .flags = 3, .kind = WRITE | IO_SENDS}},
     {SYS_sendmmsg, {.fd = 1, .flags = 4, .kind = WRITE | IO_SENDS | IO_MESSAGES}},
     /* Of two fds the one that is read is the object: bytes would count twice otherwise. */
-    {SYS_sendfile, {.fd = 2, .asked = 4, .kind = READ | IO_INSIDE}},
-    {SYS_splice, {.fd = 1, .asked = 5, .kind = READ | IO_INSIDE}},
+    {SYS_sendfile, {.fd = 2, .other = 1, .asked = 4, .kind = READ | IO_INSIDE}},
+    {SYS_splice, {.fd = 1, .other = 3, .asked = 5, .kind = READ | IO_INSIDE}},
     {SYS_tee, {.fd = 1, .asked = 3, .kind = READ | IO_INSIDE}},
     {SYS_vmsplice, {.fd = 1, .asked = 2, .kind = WRITE | IO_VECTOR | IO_INSIDE}},
-    {SYS_copy_file_range, {.fd = 1, .asked = 5, .kind = READ | IO_INSIDE}},
+    {SYS_copy_file_range, {.fd = 1, .other = 3, .asked = 5, .kind = READ | IO_INSIDE}},
     {SYS_mq_timedsend, {.fd = 1}},
     {SYS_mq_timedreceive, {.fd = 1, .asked = 3, .kind = IO_BYTES}},
 
@@ -55,8 +55,8 @@ static const struct row rows[] = {
     {SYS_fstatfs, {.fd = 1}},
     {SYS_getdents64, {.fd = 1, .asked = 3, .kind = READ}},
     {SYS_flock, {.fd = 1}},
-    {SYS_fcntl, {.fd = 1}},
-    {SYS_ioctl, {.fd = 1}},
+    {SYS_fcntl, {.fd = 1, .kind = IO_MODES}},
+    {SYS_ioctl, {.fd = 1, .kind = IO_MODES}},
     {SYS_fchmod, {.fd = 1}},
     {SYS_fchown, {.fd = 1}},
     {SYS_fgetxattr, {.fd = 1}},
@@ -65,7 +65,10 @@ static const struct row rows[] = {
     {SYS_mmap, {.fd = 5}},
     {SYS_close, {.fd = 1, .kind = IO_CLOSES}},
     {SYS_dup, {.fd = 1}},
-    {SYS_dup3, {.fd = 1}},
+    {SYS_dup3, {.fd = 1, .kind = IO_CLOSES}},
+#ifdef SYS_close_range
+    {SYS_close_range, {.kind = IO_CLOSES}},
+#endif
 
     {SYS_openat, {.path = 2, .folder = 1, .flags = 3, .kind = IO_OPENS}},
     {SYS_openat2, {.path = 2, .folder = 1, .flags = 3, .kind = IO_OPENS | IO_HOW}},
@@ -106,7 +109,7 @@ static const struct row rows[] = {
     {SYS_readlink, {.path = 1}},
     {SYS_chmod, {.path = 1}},
     {SYS_chown, {.path = 1}},
-    {SYS_dup2, {.fd = 1}},
+    {SYS_dup2, {.fd = 1, .kind = IO_CLOSES}},
     {SYS_getdents, {.fd = 1, .asked = 3, .kind = READ}},
     {SYS_epoll_wait, {.fd = 1}},
 #endif
@@ -114,8 +117,8 @@ static const struct row rows[] = {
     {SYS_renameat, {.path = 2, .folder = 1}},
 #endif
     {SYS_socket, {.kind = IO_OPENS}},
-    {SYS_accept, {.fd = 1}},
-    {SYS_accept4, {.fd = 1}},
+    {SYS_accept, {.fd = 1, .kind = IO_ACCEPTS}},
+    {SYS_accept4, {.fd = 1, .kind = IO_ACCEPTS}},
     {SYS_connect, {.fd = 1, .kind = IO_SETTLES}},
     {SYS_bind, {.fd = 1, .kind = IO_SETTLES}},
     {SYS_listen, {.fd = 1, .kind = IO_SETTLES}},

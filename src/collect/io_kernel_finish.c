@@ -23,7 +23,8 @@ static int counters_put(struct collector *c)
         enum unit unit;
         uint64_t value;
     } counters[] = {
-        {"io.calls", UNIT_COUNT, io_count(c, IO_SEEN) + c->open_calls},
+        {"io.calls", UNIT_COUNT, io_count(c, IO_SEEN) + c->open_calls + c->faults_last - c->faults},
+        {"io.faults", UNIT_COUNT, c->faults},
         {"io.open_calls", UNIT_COUNT, c->open_calls},
         {"io.calls_ended_inside", UNIT_COUNT, io_count(c, IO_ENDED_INSIDE)},
         {"io.calls_before", UNIT_COUNT, io_count(c, IO_BEFORE)},
@@ -97,6 +98,12 @@ static void missing_put(const struct collector *c, struct jsonw *json)
            "more different calls than there is room for: some are added up by their name only");
     na_put(json, c->cache_na, "page cache",
            "this kernel does not tell what is added to the page cache");
+    na_put(json, io_said_na(c) != NULL, "TLS and SQLite", io_said_na(c));
+    na_put(json, c->faults_na, "faults on mapped files",
+           "this kernel does not tell which file a page fault is on (Linux 6.11 does)");
+    na_put(json, c->faults > 0, "time of faults on mapped files",
+           "it is known only of those that waited for their page: the kernel does not tell when "
+           "others are over");
     na_put(json, !c->devices, "devices", c->devices_na);
     if (c->devices && devices_missing(c->devices))
         na_put(json, true, "devices", devices_missing(c->devices));

@@ -3,13 +3,17 @@
  * io_kernel.c         the collector's life
  * io_kernel_calls.c   what is known about system calls, as data
  * io_kernel_rows.c    what the ring and the cells say, to rows of the sink
+ * io_kernel_said.c    what is said on sockets, to requests
+ * io_files.c          faults on mapped files, names of files for the look at the end
  * io_kernel_finish.c  what still went on, counters, how it was measured */
 #pragma once
 
+#include "base/intern.h"
 #include "collect/bpf_ring.h"
 #include "collect/bpf_scope.h"
 #include "collect/bpf_unit.h"
 #include "collect/devices.h"
+#include "collect/files_look.h"
 #include "collect/io_kernel.h"
 #include "collect/objects.h"
 #include "collect/told_stacks.h"
@@ -18,7 +22,7 @@
 enum { IO_ROUND_MS = 90 }; /* how long a table of cells is written to, at least */
 
 struct io_fds {
-    int control, threads, deep, cells, used, cpus, folded, known, known_long;
+    int control, threads, deep, cells, used, cpus, folded, known, known_long, faults;
 };
 
 struct collector {
@@ -31,12 +35,16 @@ struct collector {
     struct told_threads threads;
     struct told_stacks told;
     struct objects *objects;
-    struct devices *devices; /* NULL: */
-    char devices_na[512];    /* why not */
+    struct devices *devices;     /* NULL: */
+    char devices_na[512];        /* why not */
+    struct io_kernel_said *said; /* NULL: requests are not asked for */
+    struct files_look *look;
+    struct intern mapped; /* ids of objects whose names were asked of /proc */
     struct io_config config;
     uint32_t ring_bytes;
     uint64_t map_bytes; /* of all maps, about */
     bool cache_na;      /* this kernel does not tell what is added to the page cache */
+    bool faults_na;     /* nor of faults on mapped files */
 
     /* Mapped: two tables by turns of config.cpus * config.cells each. */
     struct io_cell *cells;
@@ -51,7 +59,9 @@ struct collector {
 
     uint32_t series;
     uint64_t malformed, refused, open_calls, rounds_held;
-    uint64_t own_ns; /* CPU time of ours, spent here */
+    uint64_t faults;      /* on mapped files, in rows */
+    uint64_t faults_last; /* of them: the last ones of threads that had not ended */
+    uint64_t own_ns;      /* CPU time of ours, spent here */
 };
 
 /* io_kernel_calls.c */
@@ -64,9 +74,34 @@ MUST_USE int io_records_take(struct collector *c, uint64_t time_ns);
 bool io_table_is_quiet(const struct collector *c);
 /* Empties a table of cells, which nobody may be adding to. */
 MUST_USE int io_table_take(struct collector *c, unsigned which);
+/* A row, or what is new of one; what is beyond a bound of the sink is counted. */
+MUST_USE int io_row_put(struct collector *c, const struct io_key *key,
+                        const struct io_tally *tally);
 /* Calls that have not returned, and those for which there was no room. */
 MUST_USE int io_open_take(struct collector *c, uint64_t now_ns);
 MUST_USE int io_folded_take(struct collector *c);
+
+/* io_kernel_said.c */
+MUST_USE int io_said_start(struct collector *c, const struct collector_target *target,
+                           struct why *why);
+MUST_USE int io_said_take(struct collector *c, const struct offcpu_head *head, size_t bytes);
+MUST_USE int io_said_task(struct collector *c, enum cpu_task task, int pid, int tid);
+MUST_USE int io_said_drain(struct collector *c, uint64_t now_ns);
+void io_said_stop(struct collector *c); /* nothing further is told by libraries */
+MUST_USE int io_said_finish(struct collector *c);
+/* Why what is inside of libraries is not seen; NULL: it is. */
+const char *io_said_na(const struct collector *c);
+void io_said_close(struct collector *c);
+
+/* io_files.c */
+bool io_faults_here(void);
+/* A record of the ring that names an object. */
+MUST_USE int io_files_told(struct collector *c, const struct object_record *record, size_t bytes);
+/* A row is about `object`. */
+MUST_USE int io_files_row(struct collector *c, const struct io_key *key, uint32_t object,
+                          const struct io_tally *tally);
+/* The last fault of each thread that has not ended. */
+MUST_USE int io_faults_take(struct collector *c);
 
 /* io_kernel_finish.c */
 uint64_t io_count(const struct collector *c, unsigned what);

@@ -54,6 +54,8 @@ static int row_put(struct collector *c, const struct io_key *key, const struct i
         return r;
     tally_make(tally, &sum);
     r = sink_call_add(c->sink, row, &sum);
+    if (r == 0)
+        r = io_files_row(c, key, info.object, tally);
     if (r < 0 || sum.total_ns == 0)
         return r;
     struct sample sample = {
@@ -73,6 +75,11 @@ static int bounds_pass(struct collector *c, int r)
         return r;
     c->refused++;
     return 0;
+}
+
+int io_row_put(struct collector *c, const struct io_key *key, const struct io_tally *tally)
+{
+    return bounds_pass(c, row_put(c, key, tally));
 }
 
 /* ---- the ring ---- */
@@ -127,8 +134,7 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
     case IO_ROW:
         return row_take(c, (const void *)head, bytes);
     default:
-        c->malformed++;
-        return 0;
+        return io_said_take(c, head, bytes);
     }
 }
 
@@ -149,6 +155,8 @@ int io_records_take(struct collector *c, uint64_t time_ns)
         }
         if (head->record == OBJECT_RECORD_TYPE) { /* names: any time is right */
             r = objects_take(c->objects, head, bytes);
+            if (r == 0)
+                r = io_files_told(c, (const void *)head, bytes);
         } else if (head->record == IO_PATH) {
             r = path_take(c, (const void *)head, bytes);
         } else if (head->time_ns > time_ns) { /* the next time */

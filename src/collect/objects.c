@@ -148,6 +148,14 @@ int objects_find(struct objects *objects, const struct object_id *id, uint32_t *
     return r;
 }
 
+bool objects_is_named(const struct objects *objects, const struct object_id *id)
+{
+    struct object_id key = *id;
+    key.flags = 0;
+    uint32_t number = intern_find(&objects->keys, (struct str){(const char *)&key, sizeof(key)});
+    return number != 0 && objects->entries.data[number - 1].named;
+}
+
 int objects_name(struct objects *objects, const struct object_id *id, struct str name)
 {
     uint32_t index;

@@ -29,6 +29,8 @@ void objects_close(struct objects *objects); /* NULL is fine */
 MUST_USE int objects_take(struct objects *objects, const void *record, size_t bytes);
 /* One that no record told of gets a name of its kind and number. 0 in *ret: an id of nothing. */
 MUST_USE int objects_find(struct objects *objects, const struct object_id *id, uint32_t *ret);
+/* By a record, or by objects_name(); not only by kind and number. */
+bool objects_is_named(const struct objects *objects, const struct object_id *id);
 /* What is called by other means: a kernel lock. */
 MUST_USE int objects_name(struct objects *objects, const struct object_id *id, struct str name);
 /* -ENOENT, -EACCES …: the fd cannot be looked at; *ret is untouched. */

@@ -24,6 +24,8 @@ enum {
     IO_PATH_BYTES = 512,
     IO_ROUNDS_FIRST = 4, /* in which more stacks of a thread are copied */
     IO_COPIES_FIRST = 2048,
+    IO_COPIES_A_PLACE = 64, /* of a thread and a round, as long as it does not change places */
+    IO_PLACES = 8,
     IO_COST_EVERY = 64,   /* so many runs of the program: one is timed */
     IO_UNKNOWN_CALL = -2, /* of 32 bits on a machine of 64: other numbers, other names */
 };
@@ -36,7 +38,9 @@ struct io_call {
     uint8_t path;  /* a path, relative to `folder` or, if that is 0, to where the process is */
     uint8_t folder;
     uint8_t flags; /* as open() has them, or as send() has them */
-    uint16_t kind; /* enum io_call_kind, several */
+    uint8_t other; /* a second fd, that is written to */
+    uint8_t unused;
+    uint32_t kind; /* enum io_call_kind, several */
 };
 enum io_call_kind {
     IO_BYTES = 1 << 0,         /* its result are bytes moved */
@@ -44,19 +48,21 @@ enum io_call_kind {
     IO_PLACE_CURRENT = 1 << 2, /* moves from where the file stands */
     IO_OPENS = 1 << 3,         /* its result is an fd, which is what it is about */
     IO_VECTOR = 1 << 4,
-    IO_MESSAGES = 1 << 5, /* its result are messages, argument 2 is where they are */
-    IO_INSIDE = 1 << 6,   /* bytes go from one fd to another, nobody sees them */
-    IO_SETTLES = 1 << 7,  /* afterwards it is known what the socket is for */
-    IO_CLOSES = 1 << 8,
+    IO_MESSAGES = 1 << 5,  /* its result are messages, argument 2 is where they are */
+    IO_INSIDE = 1 << 6,    /* bytes go from one fd to another, nobody sees them */
+    IO_SETTLES = 1 << 7,   /* afterwards it is known what the socket is for */
+    IO_CLOSES = 1 << 8,    /* afterwards an fd is nothing, or something else */
     IO_NO_RESULT = 1 << 9, /* returns to somewhere else: neither result nor stack */
     IO_URING = 1 << 10,
     IO_CREATES = 1 << 11, /* always */
     IO_HOW = 1 << 12,     /* `flags` is a pointer to them */
     IO_WRITES = 1 << 13,
-    IO_SENDS = 1 << 14, /* `flags` are those of send() */
-    IO_EXECS = 1 << 15, /* when it returns, the program that called is no more */
+    IO_SENDS = 1 << 14,   /* `flags` are those of send() */
+    IO_EXECS = 1 << 15,   /* when it returns, the program that called is no more */
+    IO_ACCEPTS = 1 << 16, /* its result is a connection */
+    IO_MODES = 1 << 17,   /* may change how a file is open: fcntl, ioctl */
 };
-_Static_assert(sizeof(struct io_call) == 8, "shared with BPF");
+_Static_assert(sizeof(struct io_call) == 12, "shared with BPF");
 
 /* .rodata: set before the program is loaded. */
 struct io_config {
@@ -73,7 +79,7 @@ struct io_config {
     uint32_t o_direct, o_tmpfile; /* numbers differ between machines */
     struct io_call calls[IO_CALLS_MAX];
 };
-_Static_assert(sizeof(struct io_config) == 56 + 8 * IO_CALLS_MAX, "shared with BPF");
+_Static_assert(sizeof(struct io_config) == 56 + 12 * IO_CALLS_MAX, "shared with BPF");
 
 /* All calls that are alike. Keys are compared word by word: no gaps. */
 struct io_key {
@@ -114,15 +120,22 @@ _Static_assert(sizeof(struct io_folded) == 16 + sizeof(struct io_tally), "shared
 
 /* An open file that a thread used. */
 struct io_file {
-    uint64_t file, inode, ino; /* the same three: the same file; file 0: none */
+    uint64_t file, inode, ino; /* the same three: the same file; inode 0: look again */
     struct object_id id;
-    uint64_t next; /* where the last call ended */
+    uint64_t next;  /* where the last call ended */
+    uint64_t epoch; /* as of which this is so */
     uint32_t fd;
-    uint32_t flags; /* enum call_flag */
+    uint32_t flags; /* enum call_flag, and beyond: */
 };
-_Static_assert(sizeof(struct io_file) == 56, "shared with BPF");
+enum { IO_FILE_APPENDS = 1 << 16, IO_FILE_HAS_PLACES = 1 << 17 };
+_Static_assert(sizeof(struct io_file) == 64, "shared with BPF");
 
 #define IO_NO_PLACE UINT64_MAX
+
+/* Where stacks of a thread were copied. */
+struct io_place {
+    uint64_t place, copies;
+};
 
 /* Map "threads", by kernel thread id: what a thread is at. */
 struct io_thread {
@@ -140,8 +153,9 @@ struct io_thread {
     uint32_t unused;
     uint64_t first_round; /* since when it is known */
     struct io_file files[IO_FILES];
+    struct io_place places[IO_PLACES];
 };
-_Static_assert(sizeof(struct io_thread) == 80 + 56 * IO_FILES, "shared with BPF");
+_Static_assert(sizeof(struct io_thread) == 80 + 64 * IO_FILES + 16 * IO_PLACES, "shared with BPF");
 
 /* In the ring "told", beside OFFCPU_COPY, OFFCPU_EXIT and OBJECT_RECORD_TYPE. */
 enum io_record {

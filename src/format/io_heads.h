@@ -5,6 +5,7 @@
 #pragma once
 
 #include "format/objects.h"
+#include "format/offcpu.h"
 
 #include <stdint.h>
 
@@ -48,7 +49,13 @@ struct io_heads_tls {
 };
 _Static_assert(sizeof(struct io_heads_tls) == 40, "shared with BPF");
 
-/* In the ring: the first member says which. */
+/* .rodata of tls.bpf.c. */
+struct io_heads_tls_config {
+    uint32_t ring_bytes;
+    uint32_t unused;
+};
+
+/* In the ring, beside those of format/offcpu.h and format/io.h. */
 enum io_heads_record {
     IO_HEADS_MET = 110,
     IO_HEADS_PIECE = 111,
@@ -59,11 +66,9 @@ enum io_heads_record {
 
 /* Who speaks on it and with whom. */
 struct io_heads_met {
-    uint32_t record;
-    uint32_t tid, tgid; /* as they are called where whyslow runs */
-    uint32_t exec;
+    struct offcpu_head head;
     uint64_t conn;
-    uint64_t time_ns, opened_ns;
+    uint64_t opened_ns;
     struct object_record object;
 };
 _Static_assert(sizeof(struct io_heads_met) == 40 + sizeof(struct object_record), "shared with BPF");
@@ -72,30 +77,25 @@ enum io_heads_mark {
     IO_HEADS_IN = 1 << 0, /* received; else sent */
 };
 
-/* Only the bytes that are there are told: len of head[]. */
+/* Only the bytes that are there are told: len of bytes[]. */
 struct io_heads_piece {
-    uint32_t record;
-    uint32_t tid, tgid;
-    uint32_t exec;
-    uint64_t conn; /* of IO_HEADS_TLS_PIECE the address of the SSL */
-    uint64_t start_ns, end_ns;
+    struct offcpu_head head; /* time_ns: when the call had returned */
+    uint64_t conn;           /* of IO_HEADS_TLS_PIECE the address of the SSL */
+    uint64_t start_ns;
     uint64_t stack;
     uint64_t ino;   /* of the socket */
     uint64_t ssl;   /* the thread is inside a function of TLS, for this one; 0: it is not */
-    uint64_t bytes; /* moved */
+    uint64_t moved; /* bytes */
     uint32_t lost;  /* pieces before this one */
     uint16_t len;
     uint16_t marks;
-    uint8_t head[IO_HEAD_BYTES];
+    uint8_t bytes[IO_HEAD_BYTES];
 };
 _Static_assert(sizeof(struct io_heads_piece) == 80 + IO_HEAD_BYTES, "shared with BPF");
 
 struct io_heads_closed {
-    uint32_t record;
-    uint32_t tgid;
-    uint32_t exec, unused;
-    uint64_t conn;
-    uint64_t time_ns;
+    struct offcpu_head head;
+    uint64_t conn; /* as in a piece */
 };
 _Static_assert(sizeof(struct io_heads_closed) == 32, "shared with BPF");
 

@@ -19,6 +19,7 @@ enum {
     REQ_HISTOGRAM,
     REQ_SHAPE,
     REQ_FIRST_BYTE,
+    REQ_FIRST_BYTE_TEXT,
     REQ_OUT,
     REQ_IN,
     REQ_FAILED,
@@ -30,6 +31,7 @@ enum {
     REQ_PARAMETERS_TEXT,
     REQ_CONNECTIONS,
     REQ_REUSED,
+    REQ_REUSED_TEXT,
     REQ_SEQUENTIAL,
     REQ_CHAIN,
     REQ_CHAIN_MS,
@@ -54,7 +56,8 @@ static const struct io_column request_columns[REQ_COLUMNS] = {
     [REQ_MAX] = {{"max_ms", "max", SHOW_ALWAYS, true, false}, false},
     [REQ_HISTOGRAM] = {{"histogram", "histogram", SHOW_MACHINE, false, false}, false},
     [REQ_SHAPE] = {{"shape", WAIT_SHAPE_TITLE, SHOW_PEOPLE, false, false}, false},
-    [REQ_FIRST_BYTE] = {{"first_byte_ms", "first byte", SHOW_ALWAYS, true, false}, false},
+    [REQ_FIRST_BYTE] = {{"first_byte_ms", "first byte", SHOW_MACHINE, true, false}, false},
+    [REQ_FIRST_BYTE_TEXT] = {{"first_byte", "first byte", SHOW_PEOPLE, true, false}, false},
     [REQ_OUT] = {{"bytes_out", "asked", SHOW_ALWAYS, true, false}, false},
     [REQ_IN] = {{"bytes_in", "answered", SHOW_ALWAYS, true, false}, false},
     [REQ_FAILED] = {{"errors", "errors", SHOW_MACHINE, true, false}, false},
@@ -65,8 +68,9 @@ static const struct io_column request_columns[REQ_COLUMNS] = {
     [REQ_PARAMETERS_LEAST] = {{"parameters_at_least", "at least", SHOW_MACHINE, false, false},
                               false},
     [REQ_PARAMETERS_TEXT] = {{"parameters_text", "parameters", SHOW_PEOPLE, true, false}, true},
-    [REQ_CONNECTIONS] = {{"connections", "connections", SHOW_ALWAYS, true, false}, false},
-    [REQ_REUSED] = {{"reused_pct", "reused", SHOW_ALWAYS, true, false}, false},
+    [REQ_CONNECTIONS] = {{"connections", "connections", SHOW_MACHINE, true, false}, false},
+    [REQ_REUSED] = {{"reused_pct", "reused", SHOW_MACHINE, true, false}, false},
+    [REQ_REUSED_TEXT] = {{"reused", "reused", SHOW_PEOPLE, true, false}, false},
     [REQ_SEQUENTIAL] = {{"sequential", "in a row", SHOW_MACHINE, true, false}, false},
     [REQ_CHAIN] = {{"longest_chain", "chain", SHOW_MACHINE, true, false}, false},
     [REQ_CHAIN_MS] = {{"longest_chain_ms", "chain", SHOW_MACHINE, true, false}, false},
@@ -76,7 +80,7 @@ static const struct io_column request_columns[REQ_COLUMNS] = {
     [REQ_PEER] = {{"peer", "peer", SHOW_ALWAYS, false, true}, true},
     [REQ_SERVICE] = {{"service", "service", SHOW_ALWAYS, false, true}, false},
     [REQ_TEXT] = {{"text", "request", SHOW_ALWAYS, false, true}, true},
-    [REQ_REMARKS] = {{"remarks", "what for", SHOW_PEOPLE, false, true}, true},
+    [REQ_REMARKS] = {{"remarks", "remarks", SHOW_PEOPLE, false, true}, true},
     [REQ_WHERE] = {{"where", "where", SHOW_ALWAYS, false, true}, true},
     [REQ_STACK] = {{"stack", "stack", SHOW_MACHINE, false, false}, false},
 };
@@ -152,6 +156,7 @@ static void group_uses(const struct io_tables *tables, const struct io_request_g
                                                : value_na(not_single);
     cells[REQ_REUSED] = inside ? value_na("there is no connection to it")
                                : io_pct(group->tally.reused, group->tally.count, "there was none");
+    cells[REQ_REUSED_TEXT] = inside ? value_text("") : cells[REQ_REUSED];
     cells[REQ_SEQUENTIAL] = group->events > 0 ? value_uint(group->sequential, UNIT_COUNT)
                                               : value_na(not_single);
     cells[REQ_CHAIN] = value_uint(chain ? chain->count : 0, UNIT_COUNT);
@@ -180,6 +185,7 @@ static void group_cells(const struct io_tables *tables, const struct io_request_
                                 ? value_real((double)tally->first_byte_ns / (double)answered / 1e6,
                                              UNIT_MS)
                                 : value_na("none was answered");
+    cells[REQ_FIRST_BYTE_TEXT] = answered > 0 ? cells[REQ_FIRST_BYTE] : value_text("n/a");
     cells[REQ_OUT] = value_uint(tally->bytes_out, UNIT_BYTES);
     cells[REQ_IN] = value_uint(tally->bytes_in, UNIT_BYTES);
     cells[REQ_FAILED] = value_uint(tally->failed, UNIT_COUNT);
@@ -293,17 +299,16 @@ struct value io_tables_waterfall(const struct io_tables *tables, const char **re
                                         "no request is known by itself");
     const struct io_chain *chain = tables->groups->chain_count > 0 ? &tables->groups->chains[0]
                                                                    : NULL;
-    size_t most = tables->limit == 0 ? WATERFALL_ROWS_MAX
-                                     : MIN(tables->limit, (size_t)WATERFALL_ROWS_MAX);
-    size_t count = MIN(chain ? (size_t)chain->count : io->event_count, most);
+    size_t all = MIN(chain ? (size_t)chain->count : io->event_count, (size_t)WATERFALL_ROWS_MAX);
+    size_t count = tables->limit == 0 ? all : MIN(all, tables->limit);
     struct scale scale = {0};
     for (size_t i = 0; i < count; i++) {
         const struct request_event *event = &io->events[chain ? chain->events[i] : i];
         scale.start_ns = i == 0 ? event->start_ns : MIN(scale.start_ns, event->start_ns);
         scale.end_ns = MAX(scale.end_ns, event->end_ns);
     }
-    for (size_t i = 0; i < count; i++) {
-        struct table_row *row = table_add(&table);
+    for (size_t i = 0; i < all; i++) {
+        struct table_row *row = io_table_row(tables, &table, i);
         if (!row)
             break;
         event_cells(tables, &scale, &io->events[chain ? chain->events[i] : i], row->cells);

@@ -335,7 +335,7 @@ static const struct io_column file_columns[FILE_COLUMNS] = {
     [FILE_IDLE_MS] = {{"idle_ms", "idle", SHOW_MACHINE, true, false}, false},
     [FILE_KIND] = {{"kind", "kind", SHOW_MACHINE, false, false}, false},
     [FILE_NAME] = {{"name", "file", SHOW_ALWAYS, false, true}, true},
-    [FILE_REMARKS] = {{"remarks", "what for", SHOW_PEOPLE, false, true}, true},
+    [FILE_REMARKS] = {{"remarks", "remarks", SHOW_PEOPLE, false, true}, true},
     [FILE_WHERE] = {{"where", "where", SHOW_ALWAYS, false, true}, false},
     [FILE_STACK] = {{"stack", "stack", SHOW_MACHINE, false, false}, false},
 };
@@ -487,6 +487,14 @@ static void file_cells(const struct io_tables *tables, const struct io_file *fil
     cells[FILE_STACK] = io_stack(tables, file->stack);
 }
 
+size_t io_tables_file_count(const struct io_tables *tables)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < tables->sums->file_count; i++)
+        count += tables->sums->files[i].tally.count > 0;
+    return count;
+}
+
 struct value io_tables_files(const struct io_tables *tables)
 {
     struct value table = io_table_begin(tables, file_columns, FILE_COLUMNS, "no file was touched");
@@ -494,6 +502,8 @@ struct value io_tables_files(const struct io_tables *tables)
         struct table_row *row = io_table_row(tables, &table, i);
         if (!row)
             break;
+        if (tables->sums->files[i].tally.count == 0)
+            row->show = SHOW_MACHINE; /* only waited for: nothing that people are shown */
         file_cells(tables, &tables->sums->files[i], row->cells);
     }
     return table;

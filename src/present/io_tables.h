@@ -35,5 +35,6 @@ struct value io_tables_requests(const struct io_tables *tables);
 struct value io_tables_waterfall(const struct io_tables *tables, const char **ret_title);
 struct value io_tables_notes(const struct io_tables *tables);
 
-/* How many rows each has in all. */
+/* How many rows they have in all, for people. */
+size_t io_tables_file_count(const struct io_tables *tables);
 size_t io_tables_device_count(const struct io_tables *tables);

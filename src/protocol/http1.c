@@ -17,6 +17,7 @@ enum {
     LINE_BYTES = 4096,                                   /* of a line that came in pieces */
     HEAD_BYTES_MAX = 256 << 10,                          /* no server takes so much */
     REQUESTS_BYTES = PROTOCOL_MEMORY_BYTES - (12 << 10), /* the rest: two lines and the state */
+    PAYLOADS_BYTES = REQUESTS_BYTES / 2,                 /* beyond, requests go without */
     STATUS_LINE_MIN = 12,                                /* "HTTP/1.1 200" */
 };
 
@@ -40,6 +41,7 @@ struct http1_request {
     uint64_t parameters, cookie;
     uint32_t flags;
     bool is_head, is_connect;
+    bool keeps; /* a payload */
     struct http_payload payload;
     size_t text_len;
     char text[];
@@ -233,15 +235,15 @@ static void request_free(struct http1_request *request)
     free(request);
 }
 
-static size_t request_memory(const struct talk *talk, const struct http1_request *request)
+static size_t request_memory(const struct http1_request *request)
 {
-    return sizeof(*request) + request->text_len + (talk->opts->payloads ? HTTP_PAYLOAD_BYTES : 0);
+    return sizeof(*request) + request->text_len + (request->keeps ? HTTP_PAYLOAD_BYTES : 0);
 }
 
 static int request_push(struct talk *talk, struct http1_request *request)
 {
     struct http1 *http = talk->http;
-    size_t memory = request_memory(talk, request);
+    size_t memory = request_memory(request);
     if (http->count >= PROTOCOL_PENDING_MAX || http->memory + memory > REQUESTS_BYTES)
         return PROTOCOL_BROKEN;
     if (http->count == http->room) {
@@ -277,7 +279,8 @@ static int request_begin(struct talk *talk, struct str line, bool cut)
     request->is_connect = str_is(method, "CONNECT");
     request->text_len = len;
     memcpy(request->text, text, len);
-    if (talk->opts->payloads)
+    request->keeps = talk->opts->payloads && talk->http->memory < PAYLOADS_BYTES;
+    if (request->keeps)
         http_payload_request(&request->payload, method, target);
     int r = request_push(talk, request);
     if (r != PROTOCOL_GOES_ON)
@@ -310,7 +313,7 @@ static int request_tell(struct talk *talk, uint64_t end_ns)
         .cookie = request->cookie,
         .payload = {request->payload.data, request->payload.len},
     };
-    http->memory -= request_memory(talk, request);
+    http->memory -= request_memory(request);
     http->count--;
     memmove((void *)http->pending, (void *)(http->pending + 1),
             http->count * sizeof(*http->pending));
@@ -462,7 +465,7 @@ static int header(struct talk *talk, struct str line)
         if (is_control(name.data[i]) || name.data[i] == ' ')
             return PROTOCOL_BROKEN;
     value = str_trim(value);
-    if (talk->which == ASK && http->asking && talk->opts->payloads)
+    if (talk->which == ASK && http->asking && http->asking->keeps)
         http_payload_header(&http->asking->payload, name, value);
     if (name_is(name, "content-length"))
         return header_length(talk->side, value);

@@ -200,12 +200,12 @@ def nth_report(args, work):
             nth(args, work, kind, kind == "malloc" and not view, command, after)
 
 
-def nth_waits(args, work):
-    """The same under `whyslow waits`."""
-    path, picture = work / "waits.whyslow", work / "picture.svg"
-    expect(run(args.waits, "user", path).returncode == 0, "cannot write")
-    for view in [[], ["--stack", "w9"], ["--idle", "--flame", picture, "--html", work / "page.html"]]:
-        command = [args.whyslow, "waits", path, "--json", *view]
+def nth_axis(args, work, axis, views):
+    """The same under a command that knows a recording of its own."""
+    path = work / f"{axis}.whyslow"
+    expect(run(args.made, "user", path).returncode == 0, "cannot write")
+    for view in views:
+        command = [args.whyslow, axis, path, "--json", *view]
         good = run(*command)
         expect(good.returncode == 0 and '"honesty"' in good.stdout, describe(good))
 
@@ -220,6 +220,17 @@ def nth_waits(args, work):
         # text, and nobody can tell afterwards.
         for kind in ("malloc", "open"):
             nth(args, work, kind, kind == "malloc", command, after)
+
+
+def nth_waits(args, work):
+    """Under `whyslow waits`."""
+    nth_axis(args, work, "waits", [[], ["--stack", "w9"], ["--idle", "--flame", work / "picture.svg", "--html",
+                                                           work / "page.html"]])
+
+
+def nth_io(args, work):
+    """Under `whyslow io`."""
+    nth_axis(args, work, "io", [[], ["--requests", "--flame", work / "picture.svg"]])
 
 
 def disk_full(args, work):
@@ -520,7 +531,7 @@ def foreign_reader(args, work):
 
     expect(ask("PRAGMA integrity_check") == "ok", "integrity_check")
     expect(ask("PRAGMA application_id") == str(0x77687973), "application_id")
-    expect(ask("PRAGMA user_version") == "3", "user_version")
+    expect(ask("PRAGMA user_version") == "4", "user_version")
     expect(ask("PRAGMA journal_mode") == "delete", "a finished recording has no log")
     expect(ask("SELECT sum(count) FROM total") == "20000", "totals")
     expect(ask("SELECT sum(samples) FROM chunk") == "20000", "chunks")
@@ -535,6 +546,13 @@ def foreign_reader(args, work):
     expect(ask("SELECT count(*) FROM wait WHERE count <> (SELECT count(*) FROM wait_event e WHERE"
                " e.wait = wait.id) OR total_ns <> (SELECT sum(blocked_ns + runq_ns) FROM wait_event e"
                " WHERE e.wait = wait.id)") == "0", "rows of waits and their events agree")
+    expect(ask("SELECT count(*) FROM request WHERE count <> (SELECT count(*) FROM request_event e WHERE"
+               " e.request = request.id) OR total_ns <> (SELECT sum(first_byte_ns + rest_ns) FROM"
+               " request_event e WHERE e.request = request.id)") == "0", "requests and their events agree")
+    expect(ask("SELECT sum(count), sum(placed) FROM call") == "5000|5000", "calls")
+    expect(ask("SELECT sum(count) FROM device") == "2500", "devices")
+    expect(ask("SELECT protocol, role, flags, opened_ns, closed_ns, service FROM connection WHERE id < 3")
+           == "http|client|5||77000|s;h'op\nhttp2|server|3|4001||shop", "connections")
     expect(ask("SELECT kind, flags, process, printf('%x', key), name FROM object ORDER BY id")
            == 'futex|0|2|7fff00001000|queue."lock"\npipe|8|0|4d|pipe:[77]\n'
               "kernel_lock|0|0|ffff888100000010|", "objects")
@@ -546,7 +564,7 @@ def foreign_reader(args, work):
 
 
 TESTS = {f.__name__.replace("_", "-"): f
-         for f in (kill_loop, nth_writer, nth_query, nth_report, nth_waits, disk_full, damage, circles,
+         for f in (kill_loop, nth_writer, nth_query, nth_report, nth_waits, nth_io, disk_full, damage, circles,
                    cut_off, foreign_reader)}
 
 
@@ -556,10 +574,10 @@ def main():
     parser.add_argument("--tool", required=True)
     parser.add_argument("--whyslow", required=True)
     parser.add_argument("--inject")
-    parser.add_argument("--waits", help="make-waits, for nth-waits")
+    parser.add_argument("--made", help="make-waits for nth-waits, make-io for nth-io")
     parser.add_argument("--rounds", type=int, default=100)
     args = parser.parse_args()
-    for name in ("tool", "whyslow", "inject", "waits"):
+    for name in ("tool", "whyslow", "inject", "made"):
         if getattr(args, name):
             setattr(args, name, os.path.abspath(getattr(args, name)))
     if args.test in ("cut-off", "disk-full") and os.geteuid() != 0:

@@ -47,24 +47,22 @@ class Proxy:
         self.port = self.listener.getsockname()[1]
         if self.kind == "tcp":
             self.listener.listen(128)
+        else:
+            self.listener.settimeout(0.1)
         self.spawn(self.accept if self.kind == "tcp" else self.datagrams)
         return self
 
     def __exit__(self, *_):
         """Waits for connections to end by themselves for a moment: what is still open then is cut."""
-        self.closing = True
         end = time.monotonic() + 2
-        while time.monotonic() < end and any(t.is_alive() for t in self.threads[1:]):
+        while self.kind == "tcp" and time.monotonic() < end and any(t.is_alive() for t in self.threads[1:]):
             time.sleep(0.01)
-        for each in [self.listener, *self.sockets]:
+        self.closing = True
+        for each in [self.listener, *self.sockets] if self.kind == "tcp" else []:
             try:
                 each.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
-        if self.kind == "udp":
-            self.listener.settimeout(0.01)
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as waker:
-                waker.sendto(b"", ("127.0.0.1", self.port))
         for thread in self.threads:
             thread.join(PATIENCE_S)
         self.listener.close()
@@ -130,7 +128,7 @@ class Proxy:
                 self.connections += 1
                 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 server.connect(self.server)
-                server.settimeout(0.2)
+                server.settimeout(0.1)
                 clients[address] = (self.connections, server)
                 self.sockets.append(server)
                 self.spawn(self.answers, self.connections, server, address)

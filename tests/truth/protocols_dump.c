@@ -30,6 +30,7 @@ struct connection {
     const struct tool *tool;
     uint32_t number;
     uint32_t pieces;
+    uint32_t guesses;
     bool ended;
     int verdict;
     enum request_role role;
@@ -141,7 +142,7 @@ static void connection_open(struct connection *connection, const struct protocol
         fail("the wrong side was guessed of ", connection->ops->name);
     const struct protocol_opts opts = {
         .role = connection->role,
-        .from_start = !tool->middle && connection->pieces == 1,
+        .from_start = !tool->middle && connection->guesses == 1,
         .payloads = tool->payloads,
     };
     if (protocol_open(connection->ops, &opts, &connection->protocol) < 0)
@@ -153,8 +154,6 @@ static void connection_piece(struct connection *connection, const struct protoco
     const struct protocol_teller teller = {connection, tell_request, tell_service};
     struct protocol_piece part = *piece;
     part.cookie = ++connection->pieces;
-    if (!connection->ops && connection->pieces <= GUESSES_MAX)
-        connection_open(connection, &part);
     if (!connection->protocol)
         return;
     /* A copy of exactly this size, so that a sanitizer sees a read beyond it. */
@@ -175,6 +174,9 @@ static void connection_pieces(struct connection *connection, const struct protoc
 {
     struct protocol_piece rest = *piece;
     size_t split = connection->tool->split;
+    /* The guess is made by the piece as it was: some bytes of it may say too little. */
+    if (!connection->ops && connection->guesses++ < GUESSES_MAX)
+        connection_open(connection, piece);
     while (split > 0 && rest.len > split) {
         struct protocol_piece part = rest;
         part.len = split;

@@ -38,6 +38,9 @@ static struct btf *kernel_make(void)
     btf__add_field(btf, "lists", lists, 192, 0);
     btf__add_field(btf, "next", next, 576, 0);
     btf__add_field(btf, "bits", u32, 640, 3);
+    btf__add_enum(btf, "marks", 4);
+    btf__add_enum_value(btf, "mark_first", 0);
+    btf__add_enum_value(btf, "mark_head", 9);
     return btf;
 }
 
@@ -58,6 +61,11 @@ static struct btf *local_make(void)
     btf__add_field(btf, "of_a_newer_kernel", u32, 224, 0);
     btf__add_struct(btf, "ours", 4);
     btf__add_field(btf, "what", u32, 0, 0);
+    btf__add_struct(btf, "task___mine", 4);
+    btf__add_field(btf, "bits", u32, 0, 0);
+    btf__add_enum(btf, "marks___mine", 4);
+    btf__add_enum_value(btf, "mark_head___mine", 6);
+    btf__add_enum_value(btf, "mark_of_a_newer_kernel___mine", 7);
     return btf;
 }
 
@@ -103,6 +111,27 @@ static void members_stand_where_the_kernel_has_them(void **state)
     assert_int_equal(btf_vlen(list), 1);
     assert_member(small, list, 0, "b", 64);
     assert_null(find(small, "ours"));
+    btf__free(small);
+    btf__free(kernel);
+    btf__free(local);
+}
+
+static void a_flavour_is_the_kernel_s_type_with_members_of_its_own(void **state)
+{
+    (void)state;
+    struct btf *local = local_make(), *kernel = kernel_make();
+    struct btf *small = bpf_types_make(local, kernel);
+    assert_non_null(small);
+    const struct btf_type *mine = find(small, "task___mine");
+    assert_non_null(mine);
+    assert_int_equal(mine->size, 88);
+    assert_int_equal(btf_vlen(mine), 1);
+    assert_member(small, mine, 0, "bits", 640);
+    int id = btf__find_by_name_kind(small, "marks___mine", BTF_KIND_ENUM);
+    assert_true(id > 0);
+    const struct btf_type *marks = btf__type_by_id(small, (uint32_t)id);
+    assert_int_equal(btf_vlen(marks), 1);
+    assert_int_equal(btf_enum(marks)[0].val, 9);
     btf__free(small);
     btf__free(kernel);
     btf__free(local);
@@ -168,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_stand_where_the_kernel_has_them),
+        cmocka_unit_test(a_flavour_is_the_kernel_s_type_with_members_of_its_own),
         cmocka_unit_test(without_a_cache_there_is_no_file),
         cmocka_unit_test(a_program_loads_with_a_cache_that_is_new_used_or_damaged),
     };
