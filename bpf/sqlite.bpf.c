@@ -94,8 +94,7 @@ static __always_inline __u64 ref_next(void)
 
 static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
 {
-    (void)thread, (void)round;
-    return OFFCPU_COPIES_A_ROUND;
+    return io_copies_max(thread, round);
 }
 
 #include "user_stacks.h"

@@ -149,6 +149,13 @@ struct io_thread {
 };
 _Static_assert(sizeof(struct io_thread) == 80 + 64 * IO_FILES, "shared with BPF");
 
+/* How many of its stacks are copied in a round: a program that begins calls much, from many places,
+ * before any of them is known. */
+static inline uint32_t io_copies_max(const struct io_thread *thread, uint64_t round)
+{
+    return round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST : OFFCPU_COPIES_A_ROUND;
+}
+
 /* In the ring "told", beside OFFCPU_COPY, OFFCPU_EXIT and OBJECT_RECORD_TYPE. */
 enum io_record {
     IO_ROW = 100,  /* struct io_cell */
