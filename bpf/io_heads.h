@@ -358,7 +358,7 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
         heads_count(IO_HEADS_SHORT);
         len = IO_HEAD_SHORT_BYTES;
     }
-    piece->len = (__u16)len;
+    piece->len = len;
     __u64 size = (sizeof(*piece) - IO_HEAD_BYTES) + (len & (2 * IO_HEAD_BYTES - 1));
     if (conn->bytes > 2 * IO_HEADS_BUDGET_BYTES) {
         heads_count(IO_HEADS_BEYOND);

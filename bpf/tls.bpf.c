@@ -13,7 +13,11 @@ const volatile struct io_heads_tls_config config;
 
 #include "uprobe.h"
 
-enum { SHORT_BYTES = 128, USUAL_BYTES = 2048 };
+enum {
+    SHORT_BYTES = 128,
+    USUAL_BYTES = 2048,
+    LONG_BYTES = 16 << 10
+}; /* a record of TLS is no longer */
 
 /* Shared with io.bpf.c. */
 struct {
@@ -83,14 +87,14 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
         asm volatile("" : "+r"(take));                                                             \
         if (take > 0 && take <= (room) &&                                                          \
             bpf_probe_read_user(piece->bytes, take, (const void *)tls->buffer) == 0)               \
-            piece->len = (__u16)take;                                                              \
+            piece->len = take;                                                                     \
         bpf_ringbuf_submit(piece, uprobe_wake());                                                  \
         tls_count(IO_HEADS_TOLD);                                                                  \
         return 0;                                                                                  \
     }
 PIECE_TELL(piece_short, SHORT_BYTES)
 PIECE_TELL(piece_usual, USUAL_BYTES)
-PIECE_TELL(piece_long, IO_HEAD_BYTES)
+PIECE_TELL(piece_long, LONG_BYTES)
 
 /* `moved` is what the function says itself, unless it has put the length somewhere. */
 static __always_inline int tls_leave(__s64 result, __u16 marks)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-    IO_HEAD_BYTES = 16 << 10,  /* as PROTOCOL_HEAD_BYTES */
+    IO_HEAD_BYTES = 64 << 10,  /* as PROTOCOL_HEAD_BYTES */
     IO_HEAD_SHORT_BYTES = 256, /* of a connection that says too much */
     IO_HEADS_CPUS = 64,        /* set before loading */
     IO_HEADS_CONNS_MAX = 65536,
@@ -90,11 +90,12 @@ struct io_heads_piece {
     uint64_t ssl;   /* the thread is inside a function of TLS, for this one; 0: it is not */
     uint64_t moved; /* bytes */
     uint32_t lost;  /* pieces before this one */
-    uint16_t len;
-    uint16_t marks;
+    uint32_t marks;
+    uint32_t len;
+    uint32_t unused;
     uint8_t bytes[IO_HEAD_BYTES];
 };
-_Static_assert(sizeof(struct io_heads_piece) == 80 + IO_HEAD_BYTES, "shared with BPF");
+_Static_assert(sizeof(struct io_heads_piece) == 88 + IO_HEAD_BYTES, "shared with BPF");
 
 struct io_heads_closed {
     struct offcpu_head head;
