@@ -5,7 +5,7 @@
  *
  * Whoever includes this has before it the ring `told` and wake_flags() as in told.h. It calls for
  * every call that has returned and whose moment.object is a socket: of close() the socket that is
- * gone now, of accept() the new one.
+ * gone now, of sendfile() the one that is sent to.
  *
  * A connection nobody wants to know about costs one lookup a call. Before user space has answered,
  * and ever after, one connection tells at most IO_HEADS_BUDGET_BYTES in IO_HEADS_WINDOW_NS: a
@@ -24,7 +24,7 @@ enum heads_kind {
     HEADS_VECTOR,   /* argument 1 points to so many buffers as argument 2 says */
     HEADS_MESSAGE,  /* argument 1 points to a struct msghdr */
     HEADS_MESSAGES, /* argument 1 points to many of them, each with its length */
-    HEADS_FILE,     /* bytes nobody sees: sendfile */
+    HEADS_FILE,     /* bytes nobody sees: sendfile, splice */
     HEADS_CONNECT,
     HEADS_ACCEPT,
     HEADS_CLOSE,
@@ -67,7 +67,8 @@ static __always_inline __u32 heads_kind_of(__s32 call)
         return HEADS_MESSAGES;
     case 299: /* recvmmsg */
         return HEADS_MESSAGES | HEADS_RECEIVES | HEADS_FLAGS_3;
-    case 40: /* sendfile */
+    case 40:  /* sendfile */
+    case 275: /* splice */
         return HEADS_FILE;
     case 42: /* connect */
         return HEADS_CONNECT;
@@ -97,6 +98,7 @@ static __always_inline __u32 heads_kind_of(__s32 call)
     case 243: /* recvmmsg */
         return HEADS_MESSAGES | HEADS_RECEIVES | HEADS_FLAGS_3;
     case 71: /* sendfile */
+    case 76: /* splice */
         return HEADS_FILE;
     case 203: /* connect */
         return HEADS_CONNECT;
@@ -201,8 +203,11 @@ static __always_inline void heads_opened(const struct io_moment *moment, __u64 i
 
 static __always_inline void heads_accepted(const struct io_moment *moment)
 {
-    if (moment->result >= 0)
-        heads_opened(moment, moment->object.ino, moment->end_ns);
+    if (moment->result < 0)
+        return;
+    __u64 file = object_file_of((int)(__u32)bpf_get_current_pid_tgid(), (int)moment->result);
+    if (file)
+        heads_opened(moment, BPF_CORE_READ((struct file *)file, f_inode, i_ino), moment->end_ns);
 }
 
 /* `gone`: the process has closed it. One that never spoke may have left it to a child. */
