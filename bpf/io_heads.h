@@ -5,7 +5,7 @@
  *
  * Whoever includes this has before it the ring `told` and wake_flags() as in told.h. It calls for
  * every call that has returned and whose moment.object is a socket: of close() the socket that is
- * gone now, of accept() the new one.
+ * gone now, of accept() the one that listens.
  *
  * A connection nobody wants to know about costs one lookup a call. Before user space has answered,
  * and ever after, one connection tells at most IO_HEADS_BUDGET_BYTES in IO_HEADS_WINDOW_NS: a
@@ -201,8 +201,11 @@ static __always_inline void heads_opened(const struct io_moment *moment, __u64 i
 
 static __always_inline void heads_accepted(const struct io_moment *moment)
 {
-    if (moment->result >= 0)
-        heads_opened(moment, moment->object.ino, moment->end_ns);
+    if (moment->result < 0)
+        return;
+    __u64 file = object_file_of((int)(__u32)bpf_get_current_pid_tgid(), (int)moment->result);
+    if (file)
+        heads_opened(moment, BPF_CORE_READ((struct file *)file, f_inode, i_ino), moment->end_ns);
 }
 
 /* `gone`: the process has closed it. One that never spoke may have left it to a child. */

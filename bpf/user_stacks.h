@@ -1,9 +1,12 @@
 /* Stacks of user space: recognised (known.h), or copied for user space to walk.
  *
- * Whoever includes this has before it
- *     struct told_thread   its state of a thread, in the map `threads` by kernel id: with tid,
- * tgid, exec, kernel_tgid, and round and copies, which are ours deep, told           maps;
- * control_get(), count_add() ref_next()           counts from 1 on every CPU */
+ * Whoever includes this has before it the maps `deep` and `told`, control_get(), count_add(), and
+ *
+ *     struct told_thread   a thread's state in the map `threads`, by kernel id: tid, tgid, exec,
+ *                          kernel_tgid; round and copies are ours
+ *     ref_next()           counts from 1 on every CPU
+ *     copy_allowed()       whether this thread's stack is copied, at a place that a number stands
+ *                          for; thread->copies are those of this round */
 #pragma once
 
 #include "known.h"
@@ -137,7 +140,7 @@ __attribute__((noinline)) __u64 stack_copy(__u32 alike, __u64 now_ns)
         thread->copies = 0;
     }
     bool full = ring_is_full();
-    if (full || thread->copies >= copies_max(thread, now->round)) {
+    if (full || !copy_allowed(thread, regs_pc(regs) ^ regs->sp << 1)) {
         count_add(full ? OFFCPU_RING_FULL : OFFCPU_SPARED, 1);
         learn_soon(now_ns);
         return 0;

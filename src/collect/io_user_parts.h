@@ -15,6 +15,8 @@
 #include "collect/objects.h"
 #include "collect/preload_places.h"
 
+#include <limits.h>
+
 enum {
     IO_USER_NUMBERS_MAX = 1 << 18, /* of objects, kept twice over: those used of late stay */
     IO_USER_SOCKETS_MAX = 1 << 16,
@@ -65,8 +67,13 @@ struct collector {
     uint64_t unseen[PRELOAD_THREADS_MAX]; /* as counted so far, by place */
     uint64_t folded[PRELOAD_THREADS_MAX];
     struct map_u64 numbers, numbers_old; /* to the sink's object */
-    uint64_t stuck_ns;                   /* since when the next number is being written */
-    struct map_u64 socket_numbers;       /* to index + 1 */
+    struct map_u64 named;                /* objects that have been asked about */
+    uint32_t round;                      /* of reading */
+    uint32_t folder_pid, folder_round;   /* whose and when */
+    size_t folder_len;
+    char folder[PATH_MAX];
+    uint64_t stuck_ns;             /* since when the next number is being written */
+    struct map_u64 socket_numbers; /* to index + 1 */
     VEC(struct io_user_socket) sockets;
     VEC(struct io_user_piece) pieces;
     VEC(uint8_t) said;

@@ -49,6 +49,12 @@ struct io_heads_tls {
 };
 _Static_assert(sizeof(struct io_heads_tls) == 40, "shared with BPF");
 
+/* .rodata of tls.bpf.c. */
+struct io_heads_tls_config {
+    uint32_t ring_bytes;
+    uint32_t unused;
+};
+
 /* In the ring, beside those of format/offcpu.h and format/io.h. */
 enum io_heads_record {
     IO_HEADS_MET = 110,
