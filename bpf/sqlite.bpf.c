@@ -92,10 +92,10 @@ static __always_inline __u64 ref_next(void)
     return next ? REFS_FIRST + __sync_fetch_and_add(next, 1) : 0;
 }
 
-static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
+static __always_inline bool copy_allowed(const struct io_thread *thread, __u64 place)
 {
-    (void)thread, (void)round;
-    return OFFCPU_COPIES_A_ROUND;
+    (void)place;
+    return thread->copies < OFFCPU_COPIES_A_ROUND;
 }
 
 #include "user_stacks.h"

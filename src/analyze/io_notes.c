@@ -26,11 +26,11 @@ const struct io_note_bound io_note_bounds[NOTE_KINDS] = {
                           .ratio = 0.8},
     /* Ratio: syncs to writes, at least; bytes: written between two. */
     [NOTE_SYNCS] = {"syncs", .count = 20, .wall_pct = 5, .bytes_most = 64 << 10, .ratio = 0.5},
-    /* Count: opens; ratio: bytes read to the file's size. Either is enough. */
-    [NOTE_READ_AGAIN] = {"read_again", .count = 5, .ratio = 3},
-    [NOTE_MISSING_NAMES] = {"missing_names", .count = 500},
+    /* Count: opens, with at least its size read; ratio: bytes read to its size. One is enough. */
+    [NOTE_READ_AGAIN] = {"read_again", .count = 5, .wall_pct = 1, .ratio = 3},
+    [NOTE_MISSING_NAMES] = {"missing_names", .count = 500, .wall_pct = 1},
     /* Files that were used in one folder; bytes: moved with each, on average. */
-    [NOTE_TINY_FILES] = {"tiny_files", .count = 1000, .bytes_most = 4096},
+    [NOTE_TINY_FILES] = {"tiny_files", .count = 1000, .wall_pct = 1, .bytes_most = 4096},
     [NOTE_TEMPORARY_FILES] = {"temporary_files", .count = 100},
     /* Pieces of a file; bytes: of each, on average. */
     [NOTE_FRAGMENTED] = {"fragmented", .count = 100, .bytes_most = 1 << 20},
@@ -100,6 +100,17 @@ static struct str text_of(const struct noting *noting, uint32_t id)
     return id < io->text_count ? io->texts[id] : STR("");
 }
 
+/* Cut between characters. */
+const char *io_text_short(struct arena *arena, struct str text)
+{
+    size_t len = IO_TEXT_SHOWN_BYTES;
+    if (text.len <= len)
+        return arena_dup_len(arena, text.data, text.len);
+    while (len > 0 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    return arena_printf(arena, "%.*s…", (int)len, text.data);
+}
+
 static struct str object_name(const struct noting *noting, uint32_t object)
 {
     struct str name = noting->sums->io->objects[object].name;
@@ -144,11 +155,11 @@ static const char *statement_text(struct noting *noting, const struct io_request
         differ = arena_printf(noting->arena, " with %s%s different parameters",
                               group->parameters_more ? "at least " : "",
                               count_text(noting, group->parameters));
-    return arena_printf(noting->arena, "the same %s %s times%s, %s: %.*s",
+    return arena_printf(noting->arena, "the same %s %s times%s, %s: %s",
                         kind == NOTE_REPEATED_NAME ? "name asked for" : "statement",
                         count_text(noting, group->tally.count), differ,
                         time_text(noting, group->tally.total_ns),
-                        STR_FMT(text_of(noting, group->text)));
+                        io_text_short(noting->arena, text_of(noting, group->text)));
 }
 
 static void note_groups(struct noting *noting)
@@ -250,9 +261,10 @@ static void note_read_again(struct noting *noting, const struct io_file *file)
     const struct object_info *object = &noting->sums->io->objects[file->object];
     bool sized = file->size_bytes != IO_FACT_UNKNOWN && file->size_bytes > 0;
     double times = sized ? (double)file->reads.bytes / (double)file->size_bytes : 0;
-    bool opened = file->opens >= bound->count && file->reads.calls > 0;
+    bool opened = file->opens >= bound->count && file->reads.bytes > 0 && (!sized || times >= 1);
     if (object->kind != OBJECT_FILE || is_made_up(object->name) || file->writes.calls > 0 ||
-        (times < bound->ratio && !opened))
+        (times < bound->ratio && !opened) ||
+        !enough_time(noting, NOTE_READ_AGAIN, file->tally.total_ns))
         return;
     const char *text = arena_printf(
         noting->arena, "%.*s was opened %s times and %s read%s",
@@ -260,14 +272,15 @@ static void note_read_again(struct noting *noting, const struct io_file *file)
         bytes_text(noting, file->reads.bytes),
         sized ? arena_printf(noting->arena, ": %.1f times its size", times) : "");
     note_add(noting, (struct io_note){NOTE_READ_AGAIN, text, MAX(file->opens, (uint64_t)times),
-                                      file->reads.ns, file->stack});
+                                      file->tally.total_ns, file->stack});
 }
 
 static void note_missing(struct noting *noting)
 {
     const struct io_lookups *lookups = &noting->sums->lookups;
     if (lookups->missing < io_note_bounds[NOTE_MISSING_NAMES].count ||
-        noting->sums->missing_count == 0)
+        noting->sums->missing_count == 0 ||
+        !enough_time(noting, NOTE_MISSING_NAMES, lookups->missing_ns))
         return;
     const struct io_missing *most = &noting->sums->missing[0];
     const char *text = arena_printf(
@@ -281,7 +294,8 @@ static void note_missing(struct noting *noting)
 static void note_tiny(struct noting *noting, const struct io_folder *folder)
 {
     const struct io_note_bound *bound = &io_note_bounds[NOTE_TINY_FILES];
-    if (folder->files < bound->count || folder->bytes / folder->files > bound->bytes_most)
+    if (folder->files < bound->count || folder->bytes / folder->files > bound->bytes_most ||
+        !enough_time(noting, NOTE_TINY_FILES, folder->ns))
         return;
     const char *text = arena_printf(
         noting->arena, "%s files of %.*s were used, %s of each on average, %s",

@@ -13,7 +13,7 @@ struct io_error {
 };
 
 struct io_syscall {
-    int32_t syscall; /* CALL_NO_SYSCALL: page faults on mapped files */
+    int32_t syscall;
     enum io_kind kind;
     struct call_tally tally;
     uint64_t errors;
@@ -111,9 +111,12 @@ struct io_sums {
     size_t missing_count;
     struct io_folder *folders;
     size_t folder_count;
-    /* In ns, over all threads; calls and idle make up what the table of calls sums up to. */
+    /* Over all threads. Calls and idle ones make up what the table of calls sums up to; faults
+     * are none of them. Calls and faults are what ranks. */
     uint64_t calls, calls_ns;
     uint64_t idle_calls, idle_ns;
+    uint64_t faults, faults_ns;
+    uint64_t busy_ns; /* calls and faults */
     uint64_t wall_ns; /* of the recording */
     uint32_t threads; /* that made a call */
     bool placed;      /* places in files are known to whoever recorded */

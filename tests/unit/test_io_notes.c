@@ -265,16 +265,17 @@ static void a_file_that_is_read_again_is_noted_unless_it_is_made_up_or_written(v
 {
     (void)state;
     struct made_io *made = made_io_new();
-    static const char *const names[] = {"/rules", "/proc/self/stat", "/written", "/twice"};
+    static const char *const names[] = {"/rules", "/proc/self/stat", "/written",
+                                        "/twice", "/header",         "/quick"};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         uint32_t file = made_io_object(made, OBJECT_FILE, 0, names[i]);
-        made_io_call(made, 1, 5, "read", file, i == 3 ? 2 : 5, 0.01, 1000);
+        made_io_call(made, 1, 5, "read", file, i == 3 ? 2 : 5, i == 5 ? 0.01 : 3, 1000);
         made_io_call(made, 1, 5, "openat", file, i == 3 ? 4 : 5, 0.01, 0);
         if (i == 2)
             made_io_call(made, 1, 5, "write", file, 1, 0.01, 10);
     }
     made->io.files_json = STR("{\"files\": [{\"object\": 1, \"size_bytes\": 1000}, {\"object\": 4, "
-                              "\"size_bytes\": 1000}]}");
+                              "\"size_bytes\": 1000}, {\"object\": 5, \"size_bytes\": 100000}]}");
     build(made);
     assert_int_equal(notes.count, 1);
     assert_string_equal(notes.notes[0].text,
@@ -293,7 +294,7 @@ static void folders_names_and_file_systems_are_noted_by_their_bounds(void **stat
                      100);
     }
     uint32_t path = made_io_object(made, OBJECT_PATH, 0, "/lib/x");
-    made_io_call(made, 1, 5, "openat", path, 500, 0.01, 0)->info.error = ENOENT;
+    made_io_call(made, 1, 5, "openat", path, 500, 0.02, 0)->info.error = ENOENT;
     uint32_t file = made_io_object(made, OBJECT_FILE, 0, "/db");
     struct call_row *writes = made_io_call(made, 1, 5, "pwrite64", file, 1000, 0.01, 4096);
     writes->tally.placed = 1000;
@@ -332,6 +333,19 @@ static void notes_of_a_kind_are_bounded_and_the_rest_is_counted(void **state)
     end(made);
 }
 
+static void long_texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    char text[IO_TEXT_SHOWN_BYTES + 2];
+    memset(text, 'a', sizeof(text));
+    assert_int_equal(strlen(io_text_short(&arena, (struct str){text, IO_TEXT_SHOWN_BYTES})), 160);
+    memcpy(text + IO_TEXT_SHOWN_BYTES - 1, "\u00e4", 2);
+    const char *cut = io_text_short(&arena, (struct str){text, sizeof(text)});
+    assert_int_equal(strlen(cut), IO_TEXT_SHOWN_BYTES - 1 + strlen("…"));
+    arena_deinit(&arena);
+    arena = ARENA_INIT;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +361,7 @@ int main(void)
         cmocka_unit_test(syncs_are_noted_where_little_is_written_between_them),
         cmocka_unit_test(a_file_that_is_read_again_is_noted_unless_it_is_made_up_or_written),
         cmocka_unit_test(folders_names_and_file_systems_are_noted_by_their_bounds),
+        cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(notes_of_a_kind_are_bounded_and_the_rest_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

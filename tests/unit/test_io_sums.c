@@ -142,6 +142,10 @@ static void of_a_file_reads_writes_syncs_and_faults_are_told_apart(void **state)
     assert_int_equal(row->syncs.calls, 5);
     assert_int_equal(row->syncs.ns, made_io_ns(50));
     assert_int_equal(row->faults.calls, 8);
+    assert_int_equal(sums.calls, 32); /* faults are no calls */
+    assert_int_equal(sums.faults, 8);
+    assert_int_equal(sums.busy_ns, sums.calls_ns + made_io_ns(8));
+    assert_null(call_named(&sums, NULL));
     assert_int_equal(row->copies.bytes, 1000);
     assert_int_equal(row->opens, 2); /* not those that failed */
     assert_int_equal(row->errors, 5);
