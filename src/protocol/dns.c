@@ -57,7 +57,6 @@ struct dns_side {
 struct dns {
     enum dns_kind kind;
     unsigned garbage;
-    bool broken;
     struct waiting waiting;
     struct dns_side sides[2]; /* by direction; of streams */
 };
@@ -448,7 +447,6 @@ static int dns_piece(void *state, const struct protocol_opts *opts,
         r = stream_step(&talk, &rest);
     if (r == 0 && dns->kind == DNS_STREAM && piece->bytes > piece->len)
         r = stream_gap(&talk, piece->bytes - piece->len);
-    dns->broken = r == PROTOCOL_BROKEN;
     return r;
 }
 
@@ -460,11 +458,7 @@ static int dns_close(void *state, const struct protocol_opts *opts, uint64_t tim
     (void)opts;
     (void)time_ns;
     while (dns->waiting.count > 0) {
-        int r = 0;
-        if (dns->broken)
-            free(dns->waiting.rows[--dns->waiting.count]);
-        else
-            r = request_tell(dns, 0, NULL, 0, 0, 0, teller);
+        int r = request_tell(dns, 0, NULL, 0, 0, 0, teller);
         failed = failed ? failed : r;
     }
     waiting_deinit(&dns->waiting);

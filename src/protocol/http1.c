@@ -66,7 +66,7 @@ struct http1 {
     struct waiting waiting;
     struct http1_request *asking; /* that is still being said; one of those waiting */
     unsigned status;              /* of the answer being said */
-    bool started, broken, service_told;
+    bool started, service_told;
     bool answering; /* the oldest has a status */
     bool orphan;    /* an answer that nobody asked for, as far as we saw */
     bool expects;   /* the body that is due comes only if the server says so */
@@ -660,12 +660,9 @@ static int http1_piece(void *state, const struct protocol_opts *opts,
     if (!http->started && !opts->from_start)
         http->sides[ASK].at = http->sides[ANSWER].at = AT_LOST;
     http->started = true;
-    int r = piece_meant(&talk);
-    http->broken = r == PROTOCOL_BROKEN;
-    return r;
+    return piece_meant(&talk);
 }
 
-/* Of a connection that broke it is not known what was answered. */
 static int http1_close(void *state, const struct protocol_opts *opts, uint64_t time_ns,
                        const struct protocol_teller *teller)
 {
@@ -675,14 +672,10 @@ static int http1_close(void *state, const struct protocol_opts *opts, uint64_t t
     int failed = 0;
     (void)time_ns;
     bool ends = answer->at == AT_UNTIL_CLOSE || answer->at == AT_LOST;
-    if (!http->broken && ends && http->answering && http->waiting.count > 0)
+    if (ends && http->answering && http->waiting.count > 0)
         failed = request_tell(&talk, answer->last_ns);
     while (http->waiting.count > 0) {
-        int r = 0;
-        if (!http->broken)
-            r = request_tell(&talk, 0);
-        else
-            request_free(http->waiting.rows[--http->waiting.count]);
+        int r = request_tell(&talk, 0);
         failed = failed ? failed : r;
     }
     waiting_deinit(&http->waiting);
