@@ -117,6 +117,24 @@ static void requests_of_one_thread_each_begun_after_the_answer_are_a_chain(void 
     end(made);
 }
 
+static void the_place_of_a_chain_is_that_of_most_of_its_requests(void **state)
+{
+    (void)state;
+    for (uint64_t others = 1; others <= 2; others++) {
+        struct made_io *made = made_io_new();
+        made_io_connection(made, REQUEST_HTTP1, "api:80", 1, 4);
+        uint32_t get = made_io_request(made, REQUEST_HTTP1, 1, 5, "api:80", "GET /?", "200");
+        uint32_t post = made_io_request(made, REQUEST_HTTP1, 1, 6, "api:80", "POST /?", "200");
+        for (uint64_t i = 0; i < 4; i++)
+            made_io_event(made, i < others ? post : get, 1, (double)i * 100, 99, 1);
+        build(made);
+        assert_int_equal(groups.chain_count, 1);
+        assert_int_equal(groups.chains[0].stack, others == 1 ? 5 : 0);
+        assert_int_equal(groups.chains[0].text, 0);
+        end(made);
+    }
+}
+
 static void requests_that_overlap_or_follow_after_a_long_pause_are_no_chain(void **state)
 {
     (void)state;
@@ -326,7 +344,8 @@ static void notes_of_a_kind_are_bounded_and_the_rest_is_counted(void **state)
     (void)state;
     struct made_io *made = made_io_new();
     for (int i = 0; i < 8; i++) {
-        uint32_t file = made_io_object(made, OBJECT_FILE, 0, "/log");
+        static const char *const names[] = {"/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"};
+        uint32_t file = made_io_object(made, OBJECT_FILE, 0, names[i]);
         made_io_call(made, 1, 5, "fsync", file, 20, 5, 0);
     }
     build(made);
@@ -354,6 +373,7 @@ int main(void)
         cmocka_unit_test(requests_are_one_group_whatever_their_thread_and_result),
         cmocka_unit_test(without_single_requests_parameters_are_at_least_those_of_one_row),
         cmocka_unit_test(requests_of_one_thread_each_begun_after_the_answer_are_a_chain),
+        cmocka_unit_test(the_place_of_a_chain_is_that_of_most_of_its_requests),
         cmocka_unit_test(requests_that_overlap_or_follow_after_a_long_pause_are_no_chain),
         cmocka_unit_test(servers_answers_and_what_is_unanswered_are_no_chain),
         cmocka_unit_test(little_time_in_a_chain_is_no_note),
