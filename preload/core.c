@@ -25,7 +25,7 @@ enum {
     RING_ANEW_BYTES = 32 << 10
 };
 
-bool core_on, core_io_on;
+bool core_on, core_io_on, core_sandboxed;
 struct core_io core_io;
 __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
 
@@ -237,6 +237,8 @@ static uint32_t stack_recognise(struct preload_thread *place, const struct prelo
  * process_vm_readv() this is a call that no sandbox forbids. */
 static bool is_readable(uint64_t address)
 {
+    if (core_sandboxed)
+        return false;
     return core_raw(SYS_rt_sigprocmask, -1, (long)address, 0, 8) != -EFAULT;
 }
 
@@ -265,7 +267,11 @@ static bool is_told(struct core_home *home, const struct preload_thread *place,
 {
     uint64_t tag = preload_known_tag(at->pc, at->sp);
     uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_RELAXED);
-    struct core_recent *recent = &home->recent[(tag >> 32) % CORE_RECENT];
+    struct core_recent *recent = &home->recent[0];
+    while (recent < &home->recent[CORE_RECENT - 1] && recent->tag != tag)
+        recent++;
+    if (recent->tag != tag)
+        recent = &home->recent[home->recent_next++ % CORE_RECENT];
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
     return recent->told++ >= TOLD_MAX;

@@ -91,6 +91,7 @@ int __fxstatat(int version, int dirfd, const char *path, struct stat *to, int fl
     ROW(int, dup2, (int, int))                                                                     \
     ROW(int, dup3, (int, int, int))                                                                \
     ROW(int, fcntl, (int, int, ...))                                                               \
+    ROW(int, prctl, (int, ...))                                                                    \
     ROW(FILE *, fopen, (const char *, const char *))                                               \
     ROW(FILE *, freopen, (const char *, const char *, FILE *))                                     \
     ROW(int, fclose, (FILE *))                                                                     \

@@ -3,6 +3,7 @@
 #include "io.h"
 
 #include <stdarg.h>
+#include <sys/prctl.h>
 
 #define ALIAS(name) __attribute__((visibility("default"), alias(name)))
 
@@ -294,4 +295,21 @@ EXPORT int closedir(DIR *folder)
     int r = next_io.closedir(folder);
     IO_END(&call, SYS_close, r);
     return r;
+}
+
+/* Not written down. What a process forbids itself next may be what we would ask. */
+EXPORT int prctl(int option, ...)
+{
+    va_list list;
+    va_start(list, option);
+    unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long),
+                  c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
+        core_sandboxed = true;
+    if (!next_io.prctl)
+        io_resolve();
+    if (!next_io.prctl)
+        return (int)io_missing();
+    return next_io.prctl(option, a, b, c, d);
 }

@@ -80,6 +80,26 @@ static void text_put(struct preload_object *object, const char *path)
     bytes_copy(object->text, path, object->text_bytes);
 }
 
+/* What somebody else has opened: a program that is over soon cannot be asked from outside. */
+static void text_ask(struct preload_object *object, int fd)
+{
+    char path[32] = "/proc/self/fd/";
+    char digits[12];
+    unsigned count = 0, at = sizeof("/proc/self/fd/") - 1;
+    do
+        digits[count++] = (char)('0' + fd % 10);
+    while ((fd /= 10) > 0 && count < sizeof(digits));
+    while (count > 0)
+        path[at++] = digits[--count];
+    path[at] = '\0';
+    long len = core_raw(SYS_readlinkat, AT_FDCWD, (long)path, (long)object->text,
+                        PRELOAD_TEXT_BYTES);
+    if (len <= 0)
+        return;
+    object->text_bytes = (uint16_t)len;
+    object->cut = len == PRELOAD_TEXT_BYTES;
+}
+
 static void address_put(const struct io_address *address, uint8_t *to, uint16_t *ret_len)
 {
     uint32_t len = address->len < PRELOAD_ADDRESS_BYTES ? address->len : PRELOAD_ADDRESS_BYTES;
@@ -183,7 +203,7 @@ uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int op
     struct io_fd *known = io_fd_at(fd);
     struct file_facts found;
     uint64_t number;
-    if (!facts_of(fd, &found))
+    if (core_sandboxed || !facts_of(fd, &found))
         return 0;
     struct preload_object *object = object_take(&number);
     if (!object)
@@ -202,6 +222,8 @@ uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int op
     object->flags = (uint32_t)open_flags;
     if (path)
         text_put(object, path);
+    else if (origin == PRELOAD_SEEN && kind != IO_SOCKET)
+        text_ask(object, fd);
     if (kind == IO_SOCKET)
         socket_put(object, fd, peer);
     object_put(object, number);

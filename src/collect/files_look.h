@@ -57,6 +57,7 @@ void files_look_close(struct files_look *look); /* NULL is fine */
  * passed over. A name that comes again is the one that counts. 0 or -ENOMEM. */
 MUST_USE int files_look_named(struct files_look *look, uint32_t object, int pid, uint64_t inode,
                               struct str path);
-MUST_USE int files_look_used(struct files_look *look, uint32_t object, uint64_t ns, uint64_t bytes);
+/* Of any object: one that was not named before is none of those. */
+void files_look_used(struct files_look *look, uint32_t object, uint64_t ns, uint64_t bytes);
 /* Without files no document. 0, -ENOMEM or the sink's error. */
 MUST_USE int files_look_finish(struct files_look *look, struct sink *sink);

@@ -82,9 +82,15 @@ MUST_USE int io_open_take(struct collector *c, uint64_t now_ns);
 MUST_USE int io_folded_take(struct collector *c);
 
 /* io_kernel_said.c */
-MUST_USE int io_said_start(struct collector *c, struct why *why);
+MUST_USE int io_said_start(struct collector *c, const struct collector_target *target,
+                           struct why *why);
 MUST_USE int io_said_take(struct collector *c, const struct offcpu_head *head, size_t bytes);
+MUST_USE int io_said_task(struct collector *c, enum cpu_task task, int pid, int tid);
+MUST_USE int io_said_drain(struct collector *c, uint64_t now_ns);
+void io_said_stop(struct collector *c); /* nothing further is told by libraries */
 MUST_USE int io_said_finish(struct collector *c);
+/* Why what is inside of libraries is not seen; NULL: it is. */
+const char *io_said_na(const struct collector *c);
 void io_said_close(struct collector *c);
 
 /* io_files.c */

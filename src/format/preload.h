@@ -32,7 +32,7 @@ enum {
     PRELOAD_MAGIC = 0x77737031,
     PRELOAD_VERSION = 2,
     PRELOAD_THREADS_MAX = 2048,
-    PRELOAD_RING_BYTES = 128 << 10,
+    PRELOAD_RING_BYTES = 512 << 10,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
     PRELOAD_KNOWN = 128,            /* stacks of a thread, */
     PRELOAD_KNOWN_WAYS = 8,         /* in sets of so many */

@@ -231,20 +231,21 @@ def case_errors():
 
 
 def case_sites():
-    path, said, _ = lab.record_io(known, "sites", 10000, tier=tier)
+    path, said, _ = lab.record_io(known, "sites", 200000, tier=tier)
     accounts = io_tools.accounts(said)
     stacks = lab.io(path, "--stacks")["stacks"]
     reads = [row for row in stacks if row["object"].endswith("/sites.dat") and row["call"] == "read"]
-    # Before a stack is known for the first time, some calls go without one, and say so.
+    # Before a stack is known for the first time, calls go without one, and say so: on a busy machine
+    # that may take some milliseconds.
     bare = sum(row["calls"] for row in reads if not row["stack"])
-    between("without a stack", bare, 0, 8000)
+    between("without a stack", bare, 0, 200000)
     seen = 0
     for account in accounts:
         found = [row for row in reads if account["file"] in row["stack"]]
         seen += sum(row["calls"] for row in found)
         between(account["file"], sum(row["calls"] for row in found), account["calls"] - bare, account["calls"])
         assert all(row["stack"][-1] == "_start" and "main" in row["stack"] for row in found), found
-    assert seen + bare == sum(account["calls"] for account in accounts) == 40000, (seen, bare)
+    assert seen + bare == sum(account["calls"] for account in accounts) == 800000, (seen, bare)
 
 
 def case_slow():
