@@ -114,9 +114,9 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
-static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
+static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    return io_copies_max(thread, round);
+    return io_copy_allowed(thread, place);
 }
 
 #include "told.h"

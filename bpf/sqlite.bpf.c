@@ -92,9 +92,9 @@ static __always_inline __u64 ref_next(void)
     return next ? REFS_FIRST + __sync_fetch_and_add(next, 1) : 0;
 }
 
-static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
+static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    return io_copies_max(thread, round);
+    return io_copy_allowed(thread, place);
 }
 
 #include "user_stacks.h"

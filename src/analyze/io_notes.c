@@ -2,6 +2,7 @@
  * row of bounds, a function and its call. */
 #include "analyze/io_notes.h"
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "protocol/protocol.h"
 
@@ -26,11 +27,11 @@ const struct io_note_bound io_note_bounds[NOTE_KINDS] = {
                           .ratio = 0.8},
     /* Ratio: syncs to writes, at least; bytes: written between two. */
     [NOTE_SYNCS] = {"syncs", .count = 20, .wall_pct = 5, .bytes_most = 64 << 10, .ratio = 0.5},
-    /* Count: opens; ratio: bytes read to the file's size. Either is enough. */
-    [NOTE_READ_AGAIN] = {"read_again", .count = 5, .ratio = 3},
-    [NOTE_MISSING_NAMES] = {"missing_names", .count = 500},
+    /* Count: opens, with at least its size read; ratio: bytes read to its size. One is enough. */
+    [NOTE_READ_AGAIN] = {"read_again", .count = 5, .wall_pct = 1, .ratio = 3},
+    [NOTE_MISSING_NAMES] = {"missing_names", .count = 500, .wall_pct = 1},
     /* Files that were used in one folder; bytes: moved with each, on average. */
-    [NOTE_TINY_FILES] = {"tiny_files", .count = 1000, .bytes_most = 4096},
+    [NOTE_TINY_FILES] = {"tiny_files", .count = 1000, .wall_pct = 1, .bytes_most = 4096},
     [NOTE_TEMPORARY_FILES] = {"temporary_files", .count = 100},
     /* Pieces of a file; bytes: of each, on average. */
     [NOTE_FRAGMENTED] = {"fragmented", .count = 100, .bytes_most = 1 << 20},
@@ -49,6 +50,7 @@ struct noting {
     struct arena *arena;
     const struct io_sums *sums;
     const struct io_request_groups *groups;
+    struct map_u64 file_at; /* object to an index into sums->files, plus one */
     VEC(struct io_note) notes;
     size_t of_kind[NOTE_KINDS];
     size_t left_out;
@@ -100,6 +102,17 @@ static struct str text_of(const struct noting *noting, uint32_t id)
     return id < io->text_count ? io->texts[id] : STR("");
 }
 
+/* Cut between characters. */
+const char *io_text_short(struct arena *arena, struct str text)
+{
+    size_t len = IO_TEXT_SHOWN_BYTES;
+    if (text.len <= len)
+        return arena_dup_len(arena, text.data, text.len);
+    while (len > 0 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    return arena_printf(arena, "%.*s…", (int)len, text.data);
+}
+
 static struct str object_name(const struct noting *noting, uint32_t object)
 {
     struct str name = noting->sums->io->objects[object].name;
@@ -110,6 +123,12 @@ static bool is_sql(enum request_protocol protocol)
 {
     return protocol == REQUEST_POSTGRESQL || protocol == REQUEST_MYSQL ||
            protocol == REQUEST_SQLITE;
+}
+
+/* Some are called by their address: that is said once. */
+static struct str service_beside(struct str peer, struct str service)
+{
+    return str_eq(peer, service) ? STR("") : service;
 }
 
 /* "13 sequential http requests to api.example.org, 3.50 s; the longest alone took 269 ms" */
@@ -123,7 +142,9 @@ static void note_chains(struct noting *noting)
             !enough_time(noting, NOTE_SEQUENTIAL_REQUESTS, io_chain_spare_ns(chain)))
             continue;
         const struct request_event *first = &noting->sums->io->events[chain->events[0]];
-        struct str service = noting->sums->io->connections[first->connection].info.service;
+        struct str service = service_beside(
+            text_of(noting, chain->peer),
+            noting->sums->io->connections[first->connection].info.service);
         const char *text = arena_printf(
             noting->arena, "%s sequential %s requests to %.*s%s%.*s, %s; the longest alone took %s",
             count_text(noting, chain->count), protocol_name(chain->protocol),
@@ -144,11 +165,11 @@ static const char *statement_text(struct noting *noting, const struct io_request
         differ = arena_printf(noting->arena, " with %s%s different parameters",
                               group->parameters_more ? "at least " : "",
                               count_text(noting, group->parameters));
-    return arena_printf(noting->arena, "the same %s %s times%s, %s: %.*s",
+    return arena_printf(noting->arena, "the same %s %s times%s, %s: %s",
                         kind == NOTE_REPEATED_NAME ? "name asked for" : "statement",
                         count_text(noting, group->tally.count), differ,
                         time_text(noting, group->tally.total_ns),
-                        STR_FMT(text_of(noting, group->text)));
+                        io_text_short(noting->arena, text_of(noting, group->text)));
 }
 
 static void note_groups(struct noting *noting)
@@ -188,15 +209,16 @@ static void note_connections(struct noting *noting)
             (double)to->requests > bound->ratio * (double)to->connections)
             continue;
         const struct io_peer *peer = peer_named(noting, to->peer);
+        struct str service = service_beside(to->peer, to->service);
         const char *text = arena_printf(
             noting->arena,
             "a connection opened for every request: %s connections to %.*s%s%.*s, %s requests%s%s",
-            count_text(noting, to->connections), STR_FMT(to->peer), to->service.len > 0 ? " " : "",
-            STR_FMT(to->service), count_text(noting, to->requests),
-            peer ? "; connecting took " : "", peer ? time_text(noting, peer->connects.ns) : "");
-        note_add(noting,
-                 (struct io_note){NOTE_CONNECTIONS, text, to->connections,
-                                  peer ? peer->connects.ns : UINT64_MAX, peer ? peer->stack : 0});
+            count_text(noting, to->connections), STR_FMT(to->peer), service.len > 0 ? " " : "",
+            STR_FMT(service), count_text(noting, to->requests), peer ? "; connecting took " : "",
+            peer ? time_text(noting, peer->connects.ns) : "");
+        note_add(noting, (struct io_note){NOTE_CONNECTIONS, text, to->connections,
+                                          peer ? peer->connects.ns : UINT64_MAX,
+                                          peer ? peer->connect_stack : 0});
     }
 }
 
@@ -250,9 +272,10 @@ static void note_read_again(struct noting *noting, const struct io_file *file)
     const struct object_info *object = &noting->sums->io->objects[file->object];
     bool sized = file->size_bytes != IO_FACT_UNKNOWN && file->size_bytes > 0;
     double times = sized ? (double)file->reads.bytes / (double)file->size_bytes : 0;
-    bool opened = file->opens >= bound->count && file->reads.calls > 0;
+    bool opened = file->opens >= bound->count && file->reads.bytes > 0 && (!sized || times >= 1);
     if (object->kind != OBJECT_FILE || is_made_up(object->name) || file->writes.calls > 0 ||
-        (times < bound->ratio && !opened))
+        file->objects > 1 || (times < bound->ratio && !opened) ||
+        !enough_time(noting, NOTE_READ_AGAIN, file->tally.total_ns))
         return;
     const char *text = arena_printf(
         noting->arena, "%.*s was opened %s times and %s read%s",
@@ -260,14 +283,15 @@ static void note_read_again(struct noting *noting, const struct io_file *file)
         bytes_text(noting, file->reads.bytes),
         sized ? arena_printf(noting->arena, ": %.1f times its size", times) : "");
     note_add(noting, (struct io_note){NOTE_READ_AGAIN, text, MAX(file->opens, (uint64_t)times),
-                                      file->reads.ns, file->stack});
+                                      file->tally.total_ns, file->stack});
 }
 
 static void note_missing(struct noting *noting)
 {
     const struct io_lookups *lookups = &noting->sums->lookups;
     if (lookups->missing < io_note_bounds[NOTE_MISSING_NAMES].count ||
-        noting->sums->missing_count == 0)
+        noting->sums->missing_count == 0 ||
+        !enough_time(noting, NOTE_MISSING_NAMES, lookups->missing_ns))
         return;
     const struct io_missing *most = &noting->sums->missing[0];
     const char *text = arena_printf(
@@ -281,7 +305,8 @@ static void note_missing(struct noting *noting)
 static void note_tiny(struct noting *noting, const struct io_folder *folder)
 {
     const struct io_note_bound *bound = &io_note_bounds[NOTE_TINY_FILES];
-    if (folder->files < bound->count || folder->bytes / folder->files > bound->bytes_most)
+    if (folder->files < bound->count || folder->bytes / folder->files > bound->bytes_most ||
+        !enough_time(noting, NOTE_TINY_FILES, folder->ns))
         return;
     const char *text = arena_printf(
         noting->arena, "%s files of %.*s were used, %s of each on average, %s",
@@ -302,10 +327,19 @@ static void note_temporary(struct noting *noting, const struct io_folder *folder
 
 static const struct io_file *file_of(const struct noting *noting, uint32_t object)
 {
-    for (size_t i = 0; i < noting->sums->file_count; i++)
-        if (noting->sums->files[i].object == object)
-            return &noting->sums->files[i];
-    return NULL;
+    const uint64_t *at = map_u64_find(&noting->file_at, object);
+    return at ? &noting->sums->files[*at - 1] : NULL;
+}
+
+static int files_find(struct noting *noting)
+{
+    for (size_t i = 0; i < noting->sums->file_count; i++) {
+        uint64_t *at = map_u64_at(&noting->file_at, noting->sums->files[i].object, NULL);
+        if (!at)
+            return -ENOMEM;
+        *at = i + 1;
+    }
+    return 0;
 }
 
 static void note_fragments(struct noting *noting, const struct io_file_fact *fact)
@@ -379,8 +413,12 @@ int io_notes_build(struct arena *arena, const struct io_sums *sums,
     struct noting noting = {.arena = arena, .sums = sums, .groups = groups};
     struct io_file_facts facts;
     int r = io_file_facts_read(arena, sums->io->files_json, &facts);
-    if (r < 0)
+    if (r == 0)
+        r = files_find(&noting);
+    if (r < 0) {
+        map_u64_deinit(&noting.file_at);
         return r;
+    }
     note_chains(&noting);
     note_groups(&noting);
     note_connections(&noting);
@@ -407,6 +445,7 @@ int io_notes_build(struct arena *arena, const struct io_sums *sums,
     if (r == 0 && notes.count > 1)
         qsort(notes.notes, notes.count, sizeof(*notes.notes), by_time);
     VEC_FREE(&noting.notes);
+    map_u64_deinit(&noting.file_at);
     if (r == 0)
         *ret = notes;
     return r;

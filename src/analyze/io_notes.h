@@ -54,6 +54,10 @@ struct io_notes {
 };
 enum { IO_NOTES_MAX = 5 };
 
+/* A text of a request as far as one line has room for it: "SELECT … …". */
+enum { IO_TEXT_SHOWN_BYTES = 160 };
+const char *io_text_short(struct arena *arena, struct str text);
+
 /* 0 or -ENOMEM. */
 MUST_USE int io_notes_build(struct arena *arena, const struct io_sums *sums,
                             const struct io_request_groups *groups, struct io_notes *ret);

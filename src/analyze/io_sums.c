@@ -122,9 +122,11 @@ static int row_add(struct io_adding *adding, const struct call_row *row)
     enum io_kind kind = io_kind_of(&sums->kinds, &row->info);
     bool idle = io_is_idle(&sums->kinds, &row->info, object);
     sums->placed = sums->placed || row->tally.placed > 0;
-    *(idle ? &sums->idle_calls : &sums->calls) += row->tally.count;
-    *(idle ? &sums->idle_ns : &sums->calls_ns) += row->tally.total_ns;
-    int r = syscall_add(adding, row, kind);
+    bool fault = kind == IO_FAULT;
+    *(fault ? &sums->faults : idle ? &sums->idle_calls : &sums->calls) += row->tally.count;
+    *(fault ? &sums->faults_ns : idle ? &sums->idle_ns : &sums->calls_ns) += row->tally.total_ns;
+    sums->busy_ns += idle ? 0 : row->tally.total_ns;
+    int r = fault ? 0 : syscall_add(adding, row, kind);
     if (r == 0 && !idle)
         r = site_add(adding, row);
     if (r == 0)
@@ -285,6 +287,7 @@ static void adding_deinit(struct io_adding *adding)
     map_u64_deinit(&adding->stack_ns);
     map_u64_deinit(&adding->object_ns);
     map_u64_deinit(&adding->seen);
+    intern_deinit(&adding->file_names);
     intern_deinit(&adding->peer_names);
     intern_deinit(&adding->folder_names);
     intern_deinit(&adding->removed_names);

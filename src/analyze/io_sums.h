@@ -13,7 +13,7 @@ struct io_error {
 };
 
 struct io_syscall {
-    int32_t syscall; /* CALL_NO_SYSCALL: page faults on mapped files */
+    int32_t syscall;
     enum io_kind kind;
     struct call_tally tally;
     uint64_t errors;
@@ -25,9 +25,11 @@ struct io_moved {
     uint64_t calls, ns, bytes;
 };
 
-/* A file, folder, device, pipe, terminal: whatever is no socket. */
+/* A file, folder, device, pipe, terminal: whatever is no socket. What has one name is one, also
+ * where it was made again and again. */
 struct io_file {
-    uint32_t object;
+    uint32_t object;         /* the first of them */
+    uint32_t objects;        /* how many there were */
     struct call_tally tally; /* calls that are not idle; sizes: of those that move bytes */
     uint64_t errors;
     struct io_moved reads, writes, copies, faults;
@@ -36,7 +38,7 @@ struct io_file {
     uint64_t direct;             /* of reads and writes: with O_DIRECT */
     uint64_t idle_calls, idle_ns;
     uint64_t opens, stats;
-    uint64_t size_bytes; /* from document "files"; UINT64_MAX: not known */
+    uint64_t size_bytes; /* from document "files", of the last; UINT64_MAX: not known */
     bool created, removed;
     uint32_t stack; /* the heaviest, and its time */
     uint64_t stack_ns;
@@ -52,8 +54,9 @@ struct io_peer {
     struct io_moved connects, accepts;
     uint64_t idle_calls, idle_ns;
     uint64_t sockets;
-    struct str service; /* from the protocol; empty: not known */
-    uint32_t protocol;  /* enum request_protocol; 0: not known */
+    struct str service;     /* from the protocol; empty: not known */
+    uint32_t protocol;      /* enum request_protocol; 0: not known */
+    uint32_t connect_stack; /* of the last connect; 0: not known */
     uint32_t stack;
     uint64_t stack_ns;
 };
@@ -111,9 +114,12 @@ struct io_sums {
     size_t missing_count;
     struct io_folder *folders;
     size_t folder_count;
-    /* In ns, over all threads; calls and idle make up what the table of calls sums up to. */
+    /* Over all threads. Calls and idle ones make up what the table of calls sums up to; faults
+     * are none of them. Calls and faults are what ranks. */
     uint64_t calls, calls_ns;
     uint64_t idle_calls, idle_ns;
+    uint64_t faults, faults_ns;
+    uint64_t busy_ns; /* calls and faults */
     uint64_t wall_ns; /* of the recording */
     uint32_t threads; /* that made a call */
     bool placed;      /* places in files are known to whoever recorded */

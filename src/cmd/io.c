@@ -89,6 +89,39 @@ static const char *amount(struct io_run *run, double number, enum unit unit)
     return arena_dup(run->arena, units_format(number, unit, text, sizeof(text)));
 }
 
+static const char *calls_text(struct io_run *run, uint64_t count)
+{
+    return arena_printf(run->arena, "%s call%s", amount(run, (double)count, UNIT_COUNT),
+                        count == 1 ? "" : "s");
+}
+
+static void put_time_lines(struct io_run *run, struct value *root)
+{
+    const struct io_sums *sums = &run->sums;
+    const struct io_lookups *lookups = &sums->lookups;
+    double share = 100.0 * (double)sums->calls_ns / (double)MAX(sums->wall_ns, 1u);
+    value_put_for(
+        root, SHOW_PEOPLE, "in_calls", "in calls",
+        value_text(arena_printf(run->arena, "%s in %s of %u thread%s, %s of the time recorded",
+                                amount(run, (double)sums->calls_ns, UNIT_NS),
+                                calls_text(run, sums->calls), sums->threads,
+                                sums->threads == 1 ? "" : "s", amount(run, share, UNIT_PERCENT))));
+    value_put_for(
+        root, SHOW_PEOPLE, "idle_line", "idle",
+        sums->idle_calls == 0
+            ? value_text("none")
+            : value_text(arena_printf(
+                  run->arena, "%s in %s with nothing to do: among the calls, not ranked elsewhere",
+                  amount(run, (double)sums->idle_ns, UNIT_NS), calls_text(run, sums->idle_calls))));
+    if (lookups->missing > 0)
+        value_put_for(
+            root, SHOW_PEOPLE, "missing_line", "in vain",
+            value_text(arena_printf(run->arena, "%s lookups of names that nothing has, %s%s",
+                                    amount(run, (double)lookups->missing, UNIT_COUNT),
+                                    amount(run, (double)lookups->missing_ns, UNIT_NS),
+                                    run->opts->files ? "" : "; --files lists them")));
+}
+
 /* Time in calls beside what else there is: the span, the threads' CPU time. */
 static void put_time(struct io_run *run, struct value *root)
 {
@@ -102,24 +135,12 @@ static void put_time(struct io_run *run, struct value *root)
     value_put(&time, "threads", NULL, value_uint(sums->threads, UNIT_COUNT));
     value_put(&time, "calls", NULL, value_uint(sums->calls, UNIT_COUNT));
     value_put(&time, "calls_ms", NULL, value_real((double)sums->calls_ns / 1e6, UNIT_MS));
+    value_put(&time, "faults", NULL, value_uint(sums->faults, UNIT_COUNT));
+    value_put(&time, "faults_ms", NULL, value_real((double)sums->faults_ns / 1e6, UNIT_MS));
     value_put(&time, "idle_calls", NULL, value_uint(sums->idle_calls, UNIT_COUNT));
     value_put(&time, "idle_ms", NULL, value_real((double)sums->idle_ns / 1e6, UNIT_MS));
     value_put_machine(root, "time", time);
-    double share = 100.0 * (double)sums->calls_ns / (double)MAX(sums->wall_ns, 1u);
-    value_put_for(root, SHOW_PEOPLE, "in_calls", "in calls",
-                  value_text(arena_printf(
-                      run->arena, "%s in %s calls of %u thread%s, %s of the time recorded",
-                      amount(run, (double)sums->calls_ns, UNIT_NS),
-                      amount(run, (double)sums->calls, UNIT_COUNT), sums->threads,
-                      sums->threads == 1 ? "" : "s", amount(run, share, UNIT_PERCENT))));
-    value_put_for(root, SHOW_PEOPLE, "idle_line", "idle",
-                  sums->idle_calls == 0 ? value_text("none")
-                                        : value_text(arena_printf(
-                                              run->arena,
-                                              "%s in %s calls that wait for something to do: "
-                                              "among the calls, not ranked elsewhere",
-                                              amount(run, (double)sums->idle_ns, UNIT_NS),
-                                              amount(run, (double)sums->idle_calls, UNIT_COUNT))));
+    put_time_lines(run, root);
     value_put_for(root, SHOW_PEOPLE, "cpu", "CPU time", cpu_ms);
 }
 

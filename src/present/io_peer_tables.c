@@ -108,7 +108,7 @@ static void peer_cells(const struct io_tables *tables, const struct io_peer *pee
     const struct io_sums *sums = tables->sums;
     const struct call_tally *tally = &peer->tally;
     cells[PEER_TOTAL] = io_ms(tally->total_ns);
-    cells[PEER_PCT] = io_pct(tally->total_ns, sums->calls_ns, "no time was measured");
+    cells[PEER_PCT] = io_pct(tally->total_ns, sums->busy_ns, "no time was measured");
     cells[PEER_WALL] = io_pct(tally->total_ns, sums->wall_ns, "no time has passed");
     cells[PEER_CALLS] = value_uint(tally->count, UNIT_COUNT);
     peer_counts(peer, cells);

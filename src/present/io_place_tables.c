@@ -72,7 +72,7 @@ struct value io_tables_sites(const struct io_tables *tables)
         if (!row)
             break;
         row->cells[SITE_TOTAL] = io_ms(tally->total_ns);
-        row->cells[SITE_PCT] = io_pct(tally->total_ns, sums->calls_ns, "no time was measured");
+        row->cells[SITE_PCT] = io_pct(tally->total_ns, sums->busy_ns, "no time was measured");
         row->cells[SITE_CALLS] = value_uint(tally->count, UNIT_COUNT);
         row->cells[SITE_ERRORS] = value_uint(site->errors, UNIT_COUNT);
         row->cells[SITE_ERRORS_TEXT] = io_some(site->errors, UNIT_COUNT);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BAR_COLUMNS = 40, TEXT_BYTES_MAX = 160, WATERFALL_ROWS_MAX = 1000, RESULTS_SHOWN = 8 };
+enum { BAR_COLUMNS = 40, WATERFALL_ROWS_MAX = 1000, RESULTS_SHOWN = 8 };
 
 enum {
     REQ_TOTAL,
@@ -41,6 +41,7 @@ enum {
     REQ_PEER,
     REQ_SERVICE,
     REQ_TEXT,
+    REQ_TEXT_SHORT,
     REQ_REMARKS,
     REQ_WHERE,
     REQ_STACK,
@@ -79,7 +80,8 @@ static const struct io_column request_columns[REQ_COLUMNS] = {
     [REQ_PROTOCOL] = {{"protocol", "protocol", SHOW_ALWAYS, false, false}, true},
     [REQ_PEER] = {{"peer", "peer", SHOW_ALWAYS, false, true}, true},
     [REQ_SERVICE] = {{"service", "service", SHOW_ALWAYS, false, true}, false},
-    [REQ_TEXT] = {{"text", "request", SHOW_ALWAYS, false, true}, true},
+    [REQ_TEXT] = {{"text", "request", SHOW_MACHINE, false, true}, true},
+    [REQ_TEXT_SHORT] = {{"request", "request", SHOW_PEOPLE, false, true}, true},
     [REQ_REMARKS] = {{"remarks", "remarks", SHOW_PEOPLE, false, true}, true},
     [REQ_WHERE] = {{"where", "where", SHOW_ALWAYS, false, true}, true},
     [REQ_STACK] = {{"stack", "stack", SHOW_MACHINE, false, false}, false},
@@ -198,6 +200,7 @@ static void group_cells(const struct io_tables *tables, const struct io_request_
     cells[REQ_PEER] = value_str(text_of(tables, group->peer));
     cells[REQ_SERVICE] = value_str(group->service);
     cells[REQ_TEXT] = value_str(text_of(tables, group->text));
+    cells[REQ_TEXT_SHORT] = value_text(io_text_short(arena, text_of(tables, group->text)));
     cells[REQ_REMARKS] = value_text(group_remarks(tables, group));
     cells[REQ_WHERE] = io_where(tables, group->stack);
     cells[REQ_STACK] = io_stack(tables, group->stack);
@@ -287,8 +290,7 @@ static void event_cells(const struct io_tables *tables, const struct scale *scal
     cells[8] = io_some(event->connection, UNIT_NONE);
     cells[9] = value_bool(event->flags & REQUEST_REUSED);
     cells[10] = value_str(text_of(tables, info->result));
-    cells[11] = value_text(
-        arena_dup_len(tables->arena, text.data, MIN(text.len, (size_t)TEXT_BYTES_MAX)));
+    cells[11] = value_text(io_text_short(tables->arena, text));
     cells[12] = value_str(text_of(tables, event->payload));
 }
 

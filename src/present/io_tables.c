@@ -6,7 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SIZE_STEPS = 13, REMARKS_MAX = 8 };
+enum {
+    SIZE_STEPS = 13,
+    PLACES_MIN = 10, /* fewer calls have no order to speak of */
+};
 
 struct value io_table_begin(const struct io_tables *tables, const struct io_column *columns,
                             size_t count, const char *empty)
@@ -281,6 +284,7 @@ enum {
     FILE_FAULTS,
     FILE_OPENS,
     FILE_STATS,
+    FILE_OBJECTS,
     FILE_SIZE,
     FILE_TIMES,
     FILE_TEMPORARY,
@@ -328,6 +332,7 @@ static const struct io_column file_columns[FILE_COLUMNS] = {
     [FILE_FAULTS] = {{"faults", "faults", SHOW_MACHINE, true, false}, false},
     [FILE_OPENS] = {{"opens", "opens", SHOW_MACHINE, true, false}, false},
     [FILE_STATS] = {{"stats", "stats", SHOW_MACHINE, true, false}, false},
+    [FILE_OBJECTS] = {{"objects", "objects", SHOW_MACHINE, true, false}, false},
     [FILE_SIZE] = {{"size_bytes", "size", SHOW_MACHINE, true, false}, false},
     [FILE_TIMES] = {{"read_times", "read times", SHOW_MACHINE, true, false}, false},
     [FILE_TEMPORARY] = {{"temporary", "temporary", SHOW_MACHINE, false, false}, false},
@@ -381,34 +386,41 @@ static const char *file_remarks(const struct io_tables *tables, const struct io_
     const struct call_tally *tally = &file->tally;
     uint64_t random = tally->placed - tally->sequential;
     if (file->syncs.calls > 0)
-        remark(&remarks, arena_printf(arena, "%s syncs %s",
+        remark(&remarks, arena_printf(arena, "%s sync%s %s",
                                       amount(arena, (double)file->syncs.calls, UNIT_COUNT),
+                                      file->syncs.calls == 1 ? "" : "s",
                                       amount(arena, (double)file->syncs.ns, UNIT_NS)));
     if (file->sync_writes.calls > 0)
-        remark(&remarks, arena_printf(arena, "%s synchronous writes %s",
+        remark(&remarks, arena_printf(arena, "%s synchronous write%s %s",
                                       amount(arena, (double)file->sync_writes.calls, UNIT_COUNT),
+                                      file->sync_writes.calls == 1 ? "" : "s",
                                       amount(arena, (double)file->sync_writes.ns, UNIT_NS)));
-    if (tally->placed >= 2 && random * 2 > tally->placed)
+    if (tally->placed >= PLACES_MIN && random * 2 > tally->placed)
         remark(&remarks, arena_printf(arena, "%.0f%% random",
                                       100.0 * (double)random / (double)tally->placed));
     if (tally->missed_bytes > 0)
         remark(&remarks, arena_printf(arena, "%s from disk",
                                       amount(arena, (double)tally->missed_bytes, UNIT_BYTES)));
     if (file->faults.calls > 0)
-        remark(&remarks, arena_printf(arena, "%s page faults",
-                                      amount(arena, (double)file->faults.calls, UNIT_COUNT)));
-    if (file->size_bytes != IO_FACT_UNKNOWN && file->size_bytes > 0 &&
+        remark(&remarks, arena_printf(arena, "%s page fault%s",
+                                      amount(arena, (double)file->faults.calls, UNIT_COUNT),
+                                      file->faults.calls == 1 ? "" : "s"));
+    if (file->size_bytes != IO_FACT_UNKNOWN && file->size_bytes > 0 && file->objects == 1 &&
         file->reads.bytes >= 2 * file->size_bytes)
         remark(&remarks, arena_printf(arena, "read %.3g times",
                                       (double)file->reads.bytes / (double)file->size_bytes));
     if (file->opens > 1)
         remark(&remarks, arena_printf(arena, "opened %s times",
                                       amount(arena, (double)file->opens, UNIT_COUNT)));
+    if (file->objects > 1)
+        remark(&remarks,
+               arena_printf(arena, "%s of this name", amount(arena, file->objects, UNIT_COUNT)));
     if (file->created && file->removed)
         remark(&remarks, "temporary");
     if (file->errors > 0)
         remark(&remarks,
-               arena_printf(arena, "%s errors", amount(arena, (double)file->errors, UNIT_COUNT)));
+               arena_printf(arena, "%s error%s", amount(arena, (double)file->errors, UNIT_COUNT),
+                            file->errors == 1 ? "" : "s"));
     return remarks.text;
 }
 
@@ -452,9 +464,11 @@ static void file_counts(const struct io_file *file, struct value *cells)
     cells[FILE_FAULTS] = value_uint(file->faults.calls, UNIT_COUNT);
     cells[FILE_OPENS] = value_uint(file->opens, UNIT_COUNT);
     cells[FILE_STATS] = value_uint(file->stats, UNIT_COUNT);
+    cells[FILE_OBJECTS] = value_uint(file->objects, UNIT_COUNT);
     cells[FILE_SIZE] = sized ? value_uint(file->size_bytes, UNIT_BYTES)
                              : value_na("the file was not looked at");
-    cells[FILE_TIMES] = !sized ? value_na("its size is not known")
+    cells[FILE_TIMES] = file->objects > 1 ? value_na("several files had this name")
+                        : !sized          ? value_na("its size is not known")
                         : file->size_bytes == 0
                             ? value_na("it is empty")
                             : value_real((double)file->reads.bytes / (double)file->size_bytes,
@@ -470,7 +484,7 @@ static void file_cells(const struct io_tables *tables, const struct io_file *fil
     const struct io_sums *sums = tables->sums;
     const struct call_tally *tally = &file->tally;
     cells[FILE_TOTAL] = io_ms(tally->total_ns);
-    cells[FILE_PCT] = io_pct(tally->total_ns, sums->calls_ns, "no time was measured");
+    cells[FILE_PCT] = io_pct(tally->total_ns, sums->busy_ns, "no time was measured");
     cells[FILE_WALL] = io_pct(tally->total_ns, sums->wall_ns, "no time has passed");
     cells[FILE_CALLS] = value_uint(tally->count, UNIT_COUNT);
     file_moves(tables, file, cells);

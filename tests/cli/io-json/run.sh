@@ -22,7 +22,7 @@ calls = sum(row["calls"] for row in answer["syscalls"])
 print(calls == answer["time"]["calls"] + answer["time"]["idle_calls"] == answer["honesty"]["calls"])
 total = sum(row["total_ms"] for row in answer["syscalls"])
 print(abs(total - answer["time"]["calls_ms"] - answer["time"]["idle_ms"]) < 1e-6)
-print(abs(sum(row["total_ms"] for row in answer["stacks"]) - answer["time"]["calls_ms"]) < 1e-6)
+print(abs(sum(row["total_ms"] for row in answer["stacks"]) - answer["time"]["calls_ms"] - answer["time"]["faults_ms"]) < 1e-6)
 print(sum(row["count"] for row in answer["requests"]) == answer["request_count"] == answer["honesty"]["requests"])
 print([sum(row["errors_by"].values()) - row["errors"] for row in answer["syscalls"] if row["errors"]])
 END

@@ -1,7 +1,7 @@
 # Flame graphs have the stacks of calls, each with the call and what it was about on top; what is
 # idle is not drawn.
 make-io plain rec.whyslow
-leaves() { grep -o '<title>[a-z0-9_]* of [^<]*' "$1" | sed 's/<title>//' | sort; }
+leaves() { grep -o '<title>[a-z0-9_ ]* of [^<]*' "$1" | sed 's/<title>//' | sort; }
 whyslow io rec.whyslow --flame flame.svg --icicle icicle.svg --html page.html | sed -n '/^Written/,$p'
 leaves flame.svg
 cmp <(leaves flame.svg) <(leaves icicle.svg) && echo the same

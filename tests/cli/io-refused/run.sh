@@ -20,5 +20,4 @@ try io empty.whyslow
 try io -- no-such-program
 try io rec.whyslow --limit some
 try io rec.whyslow --calls
-try io rec.whyslow --flame missing/folder.svg
 ls tmp

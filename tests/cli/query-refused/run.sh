@@ -18,7 +18,7 @@ refuse "PRAGMA query_only = 0"
 refuse "PRAGMA writable_schema = 1"
 refuse "SELECT load_extension('x')"
 refuse "UPDATE sample SET weight = 0"
-refuse "SELECT a.*, b.*, c.*, d.*, e.*, f.*, g.* FROM sample a, sample b, sample c, sample d, sample e, sample f, sample g"
+refuse "SELECT a.*, b.*, c.*, d.*, e.*, f.*, g.*, h.*, i.*, j.* FROM sample a, sample b, sample c, sample d, sample e, sample f, sample g, sample h, sample i, sample j"
 refuse "SELECT 1" "SELECT 2"
 refuse "SELECT 1" --limit many
 [ "$before" = "$(sha256sum < rec.whyslow)" ] && ls
