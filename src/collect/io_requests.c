@@ -493,6 +493,11 @@ static int counters_tell(struct io_requests *requests)
     return r;
 }
 
+int io_requests_drain(struct io_requests *requests, uint64_t now_ns)
+{
+    return io_rows_flush(&requests->rows, now_ns);
+}
+
 int io_requests_finish(struct io_requests *requests, uint64_t time_ns)
 {
     int r = 0;
