@@ -67,7 +67,7 @@ struct http2_side {
 struct http2 {
     struct http2_side sides[2]; /* who asks, who answers */
     struct http2_streams streams;
-    bool started, broken;
+    bool started;
 };
 
 struct talk {
@@ -395,7 +395,6 @@ static int http2_piece(void *state, const struct protocol_opts *opts,
         r = side->in_frame ? step_payload(&talk, &rest) : step_begun(&talk, &rest);
     if (r == 0 && piece->bytes > piece->len)
         r = gap(&talk, piece->bytes - piece->len);
-    http->broken = r == PROTOCOL_BROKEN;
     return r;
 }
 
@@ -405,8 +404,7 @@ static int http2_close(void *state, const struct protocol_opts *opts, uint64_t t
     struct http2 *http = state;
     (void)opts;
     (void)time_ns;
-    /* Of a connection that broke it is not known what was answered. */
-    int r = http->broken ? 0 : http2_streams_refused(&http->streams, 0, teller);
+    int r = http2_streams_refused(&http->streams, 0, teller);
     http2_streams_deinit(&http->streams);
     for (unsigned i = 0; i < ARRAY_SIZE(http->sides); i++) {
         hpack_deinit(&http->sides[i].hpack);
