@@ -114,10 +114,9 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
-/* A program that begins calls much, from many places, before any of them is known. */
-static __always_inline __u32 copies_max(const struct io_thread *thread, __u64 round)
+static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    return round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST : OFFCPU_COPIES_A_ROUND;
+    return io_copy_allowed(thread, place);
 }
 
 #include "told.h"

@@ -61,12 +61,18 @@ __attribute__((noinline)) int fault_end(__u32 pid)
 }
 
 /* The program itself is mapped by exec, not by a call with an fd: it is told here. Others are
- * told when they are opened, or named by user space. */
-__attribute__((noinline)) int fault_tell(const struct object_id *id, __u64 inode)
+ * told when they are opened, or named by user space. `inode` is that of the file that the current
+ * thread has just faulted on. */
+__attribute__((noinline)) int fault_tell(__u64 inode)
 {
     struct task_struct *task = (void *)bpf_get_current_task_btf();
+    __u32 pid = task->pid;
     __u8 seen = 1;
-    if (!id || bpf_map_lookup_elem(&objects_seen, id))
+    const struct io_fault *fault = bpf_map_lookup_elem(&faults, &pid);
+    if (!fault || fault->start_ns == 0)
+        return 0;
+    struct object_id id = fault->key.object;
+    if (bpf_map_lookup_elem(&objects_seen, &id))
         return 0;
     struct mm_struct___faults *mm = (void *)task->mm;
     struct file *file = BPF_CORE_READ(mm, exe_file);
@@ -77,11 +83,11 @@ __attribute__((noinline)) int fault_tell(const struct object_id *id, __u64 inode
         count_add(OFFCPU_RING_FULL, 1);
         return 0;
     }
-    bpf_map_update_elem(&objects_seen, id, &seen, BPF_ANY);
+    bpf_map_update_elem(&objects_seen, &id, &seen, BPF_ANY);
     record->type = OBJECT_RECORD_TYPE;
     record->tgid = (__u32)task->tgid;
     record->fd = -1;
-    record->id = *id;
+    record->id = id;
     object_describe(record, (__u64)file);
     bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
     return 1;
@@ -105,7 +111,6 @@ static __noinline int fault_begin(const struct io_thread *thread, __u32 pid, __u
     if (!inode || (type != OBJECT_MODE_FILE && type != OBJECT_MODE_BLOCK))
         return 0;
     object_of_inode(0, inode, type, &id);
-    fault_tell(&id, (__u64)inode);
     fault.key.object = id;
     fault.start_ns = fault.end_ns = bpf_ktime_get_ns();
     bpf_map_update_elem(&faults, &pid, &fault, BPF_ANY);
@@ -131,11 +136,10 @@ static __always_inline int fault_sight(__u64 mapping, bool looked_up)
         return 0;
     }
     fault_end(pid);
-    if (!fault_begin(thread, pid, number, mapping) || !looked_up)
-        return 0;
+    fault_begin(thread, pid, number, mapping);
     fault = bpf_map_lookup_elem(&faults, &pid);
     if (fault)
-        fault->looked_up = 1;
+        fault->looked_up = looked_up;
     return 0;
 }
 
@@ -164,5 +168,8 @@ int io_fault(__u64 *context)
 SEC("tp_btf/mm_filemap_map_pages")
 int io_fault_around(__u64 *context)
 {
-    return fault_sight(context[0], false);
+    fault_sight(context[0], false);
+    /* Here only, as a program that tells takes long to load: when a page had to be fetched, those
+     * around are mapped as soon as it has come. */
+    return fault_tell((__u64)BPF_CORE_READ((struct address_space *)context[0], host));
 }

@@ -127,10 +127,10 @@ static __always_inline __u64 ref_next(void)
     return spare ? ++spare->refs : 0;
 }
 
-static __always_inline __u32 copies_max(const struct offcpu_thread *thread, __u64 round)
+static __always_inline bool copy_allowed(const struct offcpu_thread *thread, __u64 place)
 {
-    (void)thread, (void)round;
-    return OFFCPU_COPIES_A_ROUND;
+    (void)place;
+    return thread->copies < OFFCPU_COPIES_A_ROUND;
 }
 
 #include "told.h"

@@ -1,9 +1,12 @@
 /* Stacks of user space: recognised (known.h), or copied for user space to walk.
  *
- * Whoever includes this has before it
- *     struct told_thread   its state of a thread, in the map `threads` by kernel id: with tid,
- * tgid, exec, kernel_tgid, and round and copies, which are ours deep, told           maps;
- * control_get(), count_add() ref_next()           counts from 1 on every CPU */
+ * Whoever includes this has before it the maps `deep` and `told`, control_get(), count_add(), and
+ *
+ *     struct told_thread   a thread's state in the map `threads`, by kernel id: tid, tgid, exec,
+ *                          kernel_tgid; round and copies are ours
+ *     ref_next()           counts from 1 on every CPU
+ *     copy_allowed()       whether this thread's stack is copied, at a place that a number stands
+ *                          for; thread->copies are those of this round */
 #pragma once
 
 #include "known.h"
@@ -137,7 +140,7 @@ __attribute__((noinline)) __u64 stack_copy(__u32 alike, __u64 now_ns)
         thread->copies = 0;
     }
     bool full = ring_is_full();
-    if (full || thread->copies >= copies_max(thread, now->round)) {
+    if (full || !copy_allowed(thread, regs_pc(regs) ^ regs->sp << 1)) {
         count_add(full ? OFFCPU_RING_FULL : OFFCPU_SPARED, 1);
         learn_soon(now_ns);
         return 0;
@@ -160,27 +163,46 @@ __attribute__((noinline)) __u64 stack_copy(__u32 alike, __u64 now_ns)
     return what.ref;
 }
 
-/* The ref of the stack that the current thread entered the kernel with; 0: not known. */
-static __noinline __u64 stack_of(const struct pt_regs *regs, const struct told_thread *thread,
-                                 __u64 now_ns)
+struct stack_ask {
+    __u64 pc, now_ns;
+    struct known_place place;
+    __u32 kernel_tgid, exec;
+};
+
+__attribute__((noinline)) __u64 stack_find(struct stack_ask *ask)
 {
-    struct known_place place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)};
+    if (!ask)
+        return 0;
     struct offcpu_known_key key = {
-        .pc = regs_pc(regs),
-        .sp = place.sp,
-        .kernel_tgid = thread->kernel_tgid,
-        .exec = thread->exec,
+        .pc = ask->pc,
+        .sp = ask->place.sp,
+        .kernel_tgid = ask->kernel_tgid,
+        .exec = ask->exec,
     };
     for (key.alike = 0; key.alike < OFFCPU_KNOWN_ALIKE; key.alike++) {
         const struct offcpu_known *stack = bpf_map_lookup_elem(&known, &key);
         if (!stack)
             break;
-        int compared = known_is(stack, &place);
+        int compared = known_is(stack, &ask->place);
         if (compared > 0) {
             count_add(OFFCPU_RECOGNISED, 1);
             count_add(OFFCPU_VERIFIED, compared);
             return stack->ref;
         }
     }
-    return stack_copy(key.alike, now_ns);
+    return stack_copy(key.alike, ask->now_ns);
+}
+
+/* The ref of the stack that the current thread entered the kernel with; 0: not known. */
+static __always_inline __u64 stack_of(const struct pt_regs *regs, const struct told_thread *thread,
+                                      __u64 now_ns)
+{
+    struct stack_ask ask = {
+        .pc = regs_pc(regs),
+        .now_ns = now_ns,
+        .place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)},
+        .kernel_tgid = thread->kernel_tgid,
+        .exec = thread->exec,
+    };
+    return stack_find(&ask);
 }

@@ -25,7 +25,7 @@ enum {
     RING_ANEW_BYTES = 32 << 10
 };
 
-bool core_on, core_io_on;
+bool core_on, core_io_on, core_sandboxed;
 struct core_io core_io;
 __thread struct core_self core_self __attribute__((tls_model("initial-exec")));
 
@@ -123,6 +123,9 @@ static struct preload_thread *place_take(enum preload_family_name family, uint32
         place->tid = tid;
         place->serial = serial;
         place->open_start_ns = 0;
+        /* Only some may be large at a time: programs of thousands of threads exist. */
+        place->ring_limit = (serial + i) % count < PRELOAD_RINGS_LARGE ? PRELOAD_RING_BYTES
+                                                                       : PRELOAD_RING_LIMIT;
         place->since_ns = core_now_ns();
         __atomic_store_n(&place->state, PRELOAD_LIVED, __ATOMIC_RELEASE);
         return place;
@@ -169,7 +172,7 @@ struct preload_record *core_ring_room(struct preload_thread *place, uint32_t byt
      * is unread at a time reaches. */
     bool anew = used == 0 && at >= RING_ANEW_BYTES;
     uint32_t pad = to_end < bytes || anew ? to_end : 0;
-    if (used + pad + bytes + spare > PRELOAD_RING_BYTES)
+    if (used + pad + bytes + spare > place->ring_limit)
         return NULL;
     if (pad > 0) {
         struct preload_record *record = (void *)(place->ring + at);
@@ -237,6 +240,8 @@ static uint32_t stack_recognise(struct preload_thread *place, const struct prelo
  * process_vm_readv() this is a call that no sandbox forbids. */
 static bool is_readable(uint64_t address)
 {
+    if (core_sandboxed)
+        return false;
     return core_raw(SYS_rt_sigprocmask, -1, (long)address, 0, 8) != -EFAULT;
 }
 
@@ -265,7 +270,11 @@ static bool is_told(struct core_home *home, const struct preload_thread *place,
 {
     uint64_t tag = preload_known_tag(at->pc, at->sp);
     uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_RELAXED);
-    struct core_recent *recent = &home->recent[(tag >> 32) % CORE_RECENT];
+    struct core_recent *recent = &home->recent[0];
+    while (recent < &home->recent[CORE_RECENT - 1] && recent->tag != tag)
+        recent++;
+    if (recent->tag != tag)
+        recent = &home->recent[home->recent_next++ % CORE_RECENT];
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
     return recent->told++ >= TOLD_MAX;
@@ -276,8 +285,8 @@ static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
 {
     uint32_t slice = is_told(home, place, at) ? 0 : slice_bytes(at->sp);
     uint32_t bytes = (uint32_t)sizeof(struct preload_stack) + slice;
-    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, ROOM_KEPT_BYTES)
-                                            : NULL;
+    uint32_t kept = place->ring_limit / 4 * 3; /* what stacks leave of the ring to the rest */
+    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, kept) : NULL;
     if (!stack) {
         place->stacks_skipped++;
         return 0;
@@ -427,7 +436,7 @@ static bool is_single(const struct preload_thread *place, const struct preload_w
     if (wait->record.kind == PRELOAD_WAIT)
         return ns >= PRELOAD_LONG_NS;
     return ns >= PRELOAD_HOLD_LONG_NS &&
-           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < PRELOAD_RING_BYTES / 2;
+           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < place->ring_limit / 2;
 }
 
 static void wait_put(struct core_self *self, struct preload_thread *place,

@@ -20,8 +20,10 @@
 /* False: hooks only pass on. True only once the functions behind them are known. */
 extern bool core_on; /* those for locks */
 extern bool core_io_on;
+/* The process has begun to forbid itself system calls: ours must not be its end. */
+extern bool core_sandboxed;
 
-enum { CORE_HELD_MAX = 16, CORE_RECENT = 8 };
+enum { CORE_HELD_MAX = 16, CORE_RECENT = 16 };
 
 struct core_held { /* a lock whose hold is timed */
     const void *lock;
@@ -41,6 +43,7 @@ struct core_home {
     struct preload_thread *place;
     uint32_t stacks; /* told so far, for their numbers */
     uint32_t homeless;
+    uint32_t recent_next;
     struct core_recent recent[CORE_RECENT];
 };
 

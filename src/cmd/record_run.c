@@ -170,9 +170,9 @@ static int locks_part(struct record *record, struct collector_target *target, st
 
 static int io_part(struct record *record, const struct collector_target *target, struct why *why)
 {
-    int r = io_start(&record->opts->io, target, recording_writer_sink(record->writer), &record->io,
-                     why);
-    if (r < 0 && record->library_na[0])
+    const struct io_opts *opts = &record->opts->io;
+    int r = io_start(opts, target, recording_writer_sink(record->writer), &record->io, why);
+    if (r == -ENOTSUP && record->library_na[0] && opts->tier == TIER_USER)
         return why_set(why, WHY_DENIED, -r,
                        "record as root, or with CAP_BPF and CAP_PERFMON: the kernel tells then",
                        "calls cannot be seen: %.400s", record->library_na);

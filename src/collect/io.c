@@ -85,6 +85,14 @@ enum tier io_plan(const struct io_opts *opts)
     return probe.ok ? TIER_KERNEL : TIER_USER;
 }
 
+/* Whoever asked for the best tier is told why there is none at all. */
+static int both_denied(const struct collector *c, int r, struct why *why)
+{
+    struct why user = *why;
+    return why_set(why, user.kind, -r, user.remedy,
+                   "%.350s; the kernel's help is not to be had: %.350s", user.what, c->not_higher);
+}
+
 int io_start(const struct io_opts *opts, const struct collector_target *target, struct sink *sink,
              struct collector **ret, struct why *why)
 {
@@ -103,6 +111,8 @@ int io_start(const struct io_opts *opts, const struct collector_target *target, 
     }
     if (r < 0 && opts->tier != TIER_KERNEL)
         r = user_start(c, opts, target, sink, why);
+    if (r < 0 && c->not_higher[0])
+        r = both_denied(c, r, why);
     if (r < 0) {
         io_close(c);
         return r;

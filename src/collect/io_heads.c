@@ -113,6 +113,16 @@ static bool is_tls(const struct io_heads_piece *piece)
            piece->bytes[1] == 3;
 }
 
+/* More of what began as a record of TLS, on the same socket. */
+static bool is_paired(struct io_heads *heads, const struct io_heads_piece *piece)
+{
+    struct io_requests *requests = heads->opts.requests;
+    const struct io_socket *outside = io_requests_socket(requests, piece->conn);
+    const struct io_socket *inside = io_requests_socket(
+        requests, tls_key(piece->head.tgid, piece->head.exec, piece->ssl));
+    return outside && inside && outside->object == inside->object;
+}
+
 /* Something encrypted was moved inside a function of TLS: this is the socket that it speaks on. */
 static int tls_pair(struct io_heads *heads, const struct io_heads_piece *piece)
 {
@@ -126,7 +136,8 @@ static int tls_pair(struct io_heads *heads, const struct io_heads_piece *piece)
     inside.tls = true;
     io_requests_inside(requests, piece->conn);
     verdict_tell(heads, piece->ino, piece->conn, IO_HEADS_INSIDE);
-    heads->inside++;
+    if (!io_requests_socket(requests, key))
+        heads->inside++;
     return io_requests_met(requests, &inside);
 }
 
@@ -154,7 +165,7 @@ static int piece_take(struct io_heads *heads, const struct io_heads_piece *piece
     struct io_requests *requests = heads->opts.requests;
     uint32_t process;
     struct io_said said;
-    if (piece->ssl != 0 && is_tls(piece))
+    if (piece->ssl != 0 && (is_tls(piece) || is_paired(heads, piece)))
         return tls_pair(heads, piece);
     int r = said_fill(heads, piece, &said, &process);
     if (r == 0 && piece->lost > 0)
@@ -238,10 +249,10 @@ int io_heads_finish(struct io_heads *heads, struct sink *sink)
         const char *name;
         uint64_t value;
     } counters[] = {
-        {"io.heads", counts[IO_HEADS_TOLD]},          {"io.heads_lost", counts[IO_HEADS_LOST]},
-        {"io.heads_beyond", counts[IO_HEADS_BEYOND]}, {"io.heads_cut", counts[IO_HEADS_CUT]},
-        {"io.heads_malformed", heads->malformed},     {"io.heads_verdicts", heads->verdicts},
-        {"io.connections.inside", heads->inside},
+        {"io.heads", counts[IO_HEADS_TOLD]},        {"io.heads_lost", counts[IO_HEADS_LOST]},
+        {"io.heads_short", counts[IO_HEADS_SHORT]}, {"io.heads_beyond", counts[IO_HEADS_BEYOND]},
+        {"io.heads_cut", counts[IO_HEADS_CUT]},     {"io.heads_malformed", heads->malformed},
+        {"io.heads_verdicts", heads->verdicts},     {"io.connections.inside", heads->inside},
     };
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         r = sink_counter(sink, counters[i].name, UNIT_COUNT, counters[i].value);

@@ -83,6 +83,8 @@ static int unit_load(struct collector *c, const char *cache_dir, struct why *why
         r = bpf_unit_map_size(c->unit, "used", cells_all(c) / 64, why);
     if (r == 0)
         r = bpf_unit_map_size(c->unit, "cpus", c->config.cpus, why);
+    if (r == 0)
+        r = bpf_unit_map_size(c->unit, "io_heads_room", c->config.cpus, why);
     for (size_t i = 0; i < ARRAY_SIZE(fault_programs) && r == 0 && c->faults_na; i++)
         if (bpf_unit_leave_out(c->unit, fault_programs[i]) < 0)
             r = why_set(why, WHY_FAILED, ENOENT, NULL, "the BPF program has lost a part");
@@ -223,7 +225,8 @@ static int follow_until(void *context, uint64_t time_ns)
 static int follow_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
 {
     struct collector *c = context;
-    return told_threads_task(&c->threads, time_ns, task, pid, tid);
+    int r = io_said_task(c, task, pid, tid);
+    return r < 0 ? r : told_threads_task(&c->threads, time_ns, task, pid, tid);
 }
 
 static void kernel_close(struct collector *c)
@@ -259,7 +262,7 @@ static int start(struct collector *c, const struct collector_target *target, str
     if (r == 0)
         r = series_make(c, why);
     if (r == 0)
-        r = io_said_start(c, why);
+        r = io_said_start(c, target, why);
     if (r < 0)
         return r;
     c->map_bytes = maps_bytes(c);
@@ -325,7 +328,10 @@ static int kernel_drain(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     uint64_t start_ns = own_cpu_ns();
-    int r = drain(c, clock_mono_ns());
+    uint64_t now_ns = clock_mono_ns();
+    int r = io_said_drain(c, now_ns);
+    if (r == 0)
+        r = drain(c, now_ns);
     c->own_ns += own_cpu_ns() - start_ns;
     return r < 0 ? why_errno(why, -r, "is there room where the recording is? -o puts it elsewhere",
                              "the calls could not be recorded")
@@ -338,6 +344,7 @@ static int kernel_stop(struct collector *c, struct why *why)
     (void)why;
     if (c->stopped)
         return 0;
+    io_said_stop(c);
     bpf_unit_detach(c->unit);
     /* Waits for programs that are still at work on other CPUs. */
     (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
@@ -359,7 +366,7 @@ static int kernel_finish(struct collector *c, struct why *why)
     if (r == 0)
         r = io_faults_take(c);
     if (r == 0)
-        r = files_look_finish(c->look, c->sink);
+        r = files_look_finish(c->look, FILES_LOOK_NS, c->sink);
     if (r == 0 && c->devices)
         r = devices_finish(c->devices);
     if (r == 0)

@@ -98,6 +98,7 @@ static void missing_put(const struct collector *c, struct jsonw *json)
            "more different calls than there is room for: some are added up by their name only");
     na_put(json, c->cache_na, "page cache",
            "this kernel does not tell what is added to the page cache");
+    na_put(json, io_said_na(c) != NULL, "TLS and SQLite", io_said_na(c));
     na_put(json, c->faults_na, "faults on mapped files",
            "this kernel does not tell which file a page fault is on (Linux 6.11 does)");
     na_put(json, c->faults > 0, "time of faults on mapped files",

@@ -82,15 +82,21 @@ MUST_USE int io_open_take(struct collector *c, uint64_t now_ns);
 MUST_USE int io_folded_take(struct collector *c);
 
 /* io_kernel_said.c */
-MUST_USE int io_said_start(struct collector *c, struct why *why);
+MUST_USE int io_said_start(struct collector *c, const struct collector_target *target,
+                           struct why *why);
 MUST_USE int io_said_take(struct collector *c, const struct offcpu_head *head, size_t bytes);
+MUST_USE int io_said_task(struct collector *c, enum cpu_task task, int pid, int tid);
+MUST_USE int io_said_drain(struct collector *c, uint64_t now_ns);
+void io_said_stop(struct collector *c); /* nothing further is told by libraries */
 MUST_USE int io_said_finish(struct collector *c);
+/* Why what is inside of libraries is not seen; NULL: it is. */
+const char *io_said_na(const struct collector *c);
 void io_said_close(struct collector *c);
 
 /* io_files.c */
 bool io_faults_here(void);
 /* A record of the ring that names an object. */
-MUST_USE int io_files_told(struct collector *c, const struct object_record *record, size_t bytes);
+MUST_USE int io_files_told(struct collector *c, const void *told, size_t bytes);
 /* A row is about `object`. */
 MUST_USE int io_files_row(struct collector *c, const struct io_key *key, uint32_t object,
                           const struct io_tally *tally);

@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { STATE_ESTABLISHED = 1, STATE_LISTEN = 10, ANON_MAJOR = 0 };
+enum { STATE_ESTABLISHED = 1, STATE_LISTEN = 10, OBJECTS_A_ROUND = 256 };
 #define STUCK_NS NS_PER_SEC /* whoever has not written its entry by then is dead */
 
 /* ---- numbers ---- */
@@ -112,48 +112,77 @@ static bool name_of_fd(const struct preload_object *told, char name[PATH_MAX])
     return true;
 }
 
-/* As the program said it; in full if it stands where its path begins. */
-static void name_as_said(const struct preload_object *told, char name[PATH_MAX])
+/* Where its relative paths begin, as of a moment ago: asked for once a round. */
+static struct str folder_of(struct collector *c, uint32_t pid, int32_t fd)
 {
-    char path[64], whole[PATH_MAX];
+    char path[64];
+    bool same = c->folder_pid == pid && c->folder_fd == fd;
+    if (!same || c->folder_round != c->round) {
+        if (fd < 0)
+            snprintf(path, sizeof(path), "/proc/%u/cwd", pid);
+        else
+            snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
+        ssize_t n = readlink(path, c->folder, sizeof(c->folder));
+        /* Of one that is gone: it was most likely where it began. */
+        if (n <= 0 && !same && fd < 0)
+            n = getcwd(c->folder, sizeof(c->folder)) ? (ssize_t)strlen(c->folder) : 0;
+        c->folder_len = n > 0 ? (size_t)n : same ? c->folder_len : 0;
+        c->folder_pid = pid;
+        c->folder_fd = fd;
+        c->folder_round = c->round;
+    }
+    return (struct str){c->folder, c->folder_len};
+}
+
+/* As the program said it, in full. */
+static void name_as_said(struct collector *c, const struct preload_object *told,
+                         char name[PATH_MAX])
+{
+    struct str text = {told->text, MIN((size_t)told->text_bytes, sizeof(told->text))};
+    struct str folder = {"", 0};
+    while (text.len > 2 && text.data[0] == '.' && text.data[1] == '/')
+        text = (struct str){text.data + 2, text.len - 2};
+    if (text.len > 0 && text.data[0] != '/' && told->origin != PRELOAD_SEEN)
+        folder = folder_of(c, told->pid, told->folder);
+    if (folder.len + text.len + 8 > PATH_MAX)
+        folder.len = 0;
+    bool here = text.len == 1 && text.data[0] == '.' && folder.len > 0;
+    snprintf(name, PATH_MAX, "%.*s%s%.*s%s", (int)folder.len, folder.data,
+             folder.len && !here ? "/" : "", here ? 0 : (int)text.len, text.data,
+             told->cut ? "…" : "");
+}
+
+/* The same file is there. */
+static bool name_is_right(const struct preload_object *told, const char *name)
+{
     struct stat found;
-    size_t len = MIN((size_t)told->text_bytes, sizeof(told->text));
-    const char *text = told->text;
-    snprintf(name, PATH_MAX, "%.*s%s", (int)len, text, told->cut ? "…" : "");
-    if (len == 0 || text[0] == '/' || told->cut)
-        return;
-    while (len > 2 && text[0] == '.' && text[1] == '/') {
-        text += 2;
-        len -= 2;
-    }
-    snprintf(path, sizeof(path), "/proc/%u/cwd", told->pid);
-    for (int own = 0; own < 2; own++) {
-        char folder[PATH_MAX];
-        ssize_t n = own ? (getcwd(folder, sizeof(folder)) ? (ssize_t)strlen(folder) : -1)
-                        : readlink(path, folder, sizeof(folder) - 1);
-        if (n <= 0 || (size_t)n + len + 2 > sizeof(whole))
-            continue;
-        snprintf(whole, sizeof(whole), "%.*s/%.*s", (int)n, folder, (int)len, text);
-        bool there = stat(whole, &found) == 0 && is_same_file(told, &found);
-        /* One that is gone meanwhile was most likely there. */
-        if (there || !own)
-            memcpy(name, whole, sizeof(whole));
-        if (there)
-            return;
-    }
+    return !told->cut && stat(name, &found) == 0 && is_same_file(told, &found);
 }
 
 static int file_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
 {
     struct object_id id = id_of(told);
-    char name[PATH_MAX];
-    if (!(is_ours(c, told) && name_of_fd(told, name))) {
-        if (told->text_bytes == 0)
-            return objects_find(c->objects, &id, ret);
-        name_as_said(told, name);
+    char said[PATH_MAX], name[PATH_MAX];
+    int r = objects_find(c->objects, &id, ret);
+    if (r < 0 || map_u64_find(&c->named, *ret))
+        return r;
+    uint64_t *named = map_u64_at(&c->named, *ret, NULL);
+    if (!named)
+        return -ENOMEM;
+    const char *best = NULL;
+    if (told->text_bytes > 0) {
+        name_as_said(c, told, said);
+        best = said;
     }
-    int r = objects_name(c->objects, &id, str_from(name));
-    return r < 0 ? r : objects_find(c->objects, &id, ret);
+    if ((!best || !name_is_right(told, best)) && is_ours(c, told) && name_of_fd(told, name))
+        best = name;
+    if (!best)
+        return 0;
+    r = objects_name(c->objects, &id, str_from(best));
+    if (r == 0 && id.kind == OBJECT_ID_FILE)
+        r = files_look_named(c->look, *ret, is_ours(c, told) ? (int)told->pid : 0, told->ino,
+                             str_from(best));
+    return r;
 }
 
 /* An eventfd and its like have no name of their own but what /proc calls them. */
@@ -164,15 +193,18 @@ static int other_learn(struct collector *c, const struct preload_object *told, u
     int r = is_ours(c, told) ? objects_of_fd(c->objects, (int)told->pid, told->fd, ret) : -ENOENT;
     if (r == 0 || r == -ENOMEM)
         return r;
-    return objects_find(c->objects, &id, ret);
+    r = told->text_bytes > 0 ? objects_name(c->objects, &id,
+                                            (struct str){told->text, MIN((size_t)told->text_bytes,
+                                                                         sizeof(told->text))})
+                             : 0;
+    return r < 0 ? r : objects_find(c->objects, &id, ret);
 }
 
 static int path_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
 {
-    char name[PRELOAD_TEXT_BYTES + 8];
-    size_t len = MIN((size_t)told->text_bytes, sizeof(told->text));
-    struct object_id id = {.ino = hash_bytes(told->text, len), .kind = OBJECT_ID_PATH};
-    snprintf(name, sizeof(name), "%.*s%s", (int)len, told->text, told->cut ? "…" : "");
+    char name[PATH_MAX];
+    name_as_said(c, told, name);
+    struct object_id id = {.ino = hash_bytes(name, strlen(name)), .kind = OBJECT_ID_PATH};
     int r = objects_name(c->objects, &id, str_from(name));
     return r < 0 ? r : objects_find(c->objects, &id, ret);
 }
@@ -332,6 +364,13 @@ static int socket_learn(struct collector *c, const struct preload_object *told, 
 
 /* ---- the table ---- */
 
+/* Neither a path nor a type: "anon_inode:[eventfd]". */
+static bool is_nameless(const struct preload_object *told)
+{
+    return kind_of(told->mode) == OBJECT_ID_OTHER ||
+           (told->text_bytes >= 5 && memcmp(told->text, "anon_", 5) == 0);
+}
+
 static int object_learn(struct collector *c, const struct preload_object *told)
 {
     uint32_t object = 0;
@@ -340,8 +379,7 @@ static int object_learn(struct collector *c, const struct preload_object *told)
         r = path_learn(c, told, &object);
     else if (kind_of(told->mode) == OBJECT_ID_SOCKET)
         r = socket_learn(c, told, &object);
-    else if (told->text_bytes == 0 &&
-             (kind_of(told->mode) == OBJECT_ID_OTHER || told->dev >> 20 == ANON_MAJOR))
+    else if (is_nameless(told))
         r = other_learn(c, told, &object);
     else
         r = file_learn(c, told, &object);
@@ -373,7 +411,9 @@ int io_user_objects_take(struct collector *c)
     struct preload_io_objects *objects = preload_io_objects(c->preload);
     struct preload_object told;
     int r = 0;
-    for (int i = 0; i < PRELOAD_OBJECTS && r == 0; i++) {
+    c->round++;
+    /* Whoever is asked about comes first: rings must not run over meanwhile. */
+    for (int i = 0; i < OBJECTS_A_ROUND && r == 0; i++) {
         uint64_t tail = __atomic_load_n(&objects->tail, __ATOMIC_RELAXED);
         if (tail == __atomic_load_n(&objects->head, __ATOMIC_ACQUIRE))
             break;
@@ -415,6 +455,12 @@ int io_user_object(struct collector *c, const struct preload_place *place, uint6
     return r == -ENOMEM ? r : 0;
 }
 
+uint32_t io_user_object_known(struct collector *c, uint64_t object)
+{
+    const uint64_t *found = number_find(c, object >> PRELOAD_FD_BITS);
+    return found ? (uint32_t)*found : 0;
+}
+
 struct io_user_socket *io_user_socket(struct collector *c, uint64_t object)
 {
     const uint64_t *at = map_u64_find(&c->socket_numbers, object >> PRELOAD_FD_BITS);
@@ -433,6 +479,7 @@ void io_user_objects_deinit(struct collector *c)
 {
     map_u64_deinit(&c->numbers);
     map_u64_deinit(&c->numbers_old);
+    map_u64_deinit(&c->named);
     map_u64_deinit(&c->socket_numbers);
     VEC_FREE(&c->sockets);
     VEC_FREE(&c->pieces);

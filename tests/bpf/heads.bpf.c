@@ -9,7 +9,7 @@ char heads_license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct {
     __u32 pid; /* of the process */
-    __u32 close_call, accept_call;
+    __u32 close_call;
 } config;
 
 struct {
@@ -70,8 +70,6 @@ int heads_exit(const __u64 *arguments)
     moment->tid = pid;
     moment->tgid = moment->kernel_tgid = (__u32)task->tgid;
     moment->stack = 0;
-    if ((__u32)moment->call == config.accept_call && moment->result >= 0)
-        moment->file = object_file_of((int)pid, (int)moment->result);
     /* What it is for may be known only now: connect(). */
     if ((__u32)moment->call != config.close_call)
         object_of_file(moment->file, &moment->object);

@@ -22,6 +22,7 @@ known = lab.io_known
 # Around a call lie two looks at the clock, in the kernel tier our programs, and what preempts in between.
 EACH_CALL_MS = 0.003
 PREEMPTED_MS = 10
+LONG_MS = 0.05
 
 
 def look(*command, **more):
@@ -48,8 +49,10 @@ def check(rows, account, found=None, bytes_too=True, times=True):
     if times:
         slack = EACH_CALL_MS * account["calls"]
         assert ms <= account["ms"] * 1.05 + 0.1, "longer than the program saw"
-        # Whoever is preempted between its look at the clock and the call sees more than the call took.
-        assert ms >= account["ms"] * 0.95 - slack - PREEMPTED_MS, "shorter than the program saw"
+        # Whoever is preempted between its look at the clock and the call sees more than the call took:
+        # of many short calls the program knows only an upper bound.
+        if account["ms"] >= LONG_MS * account["calls"]:
+            assert ms >= account["ms"] * 0.95 - slack - PREEMPTED_MS, "shorter than the program saw"
 
 
 def of_answer(answer, file):
@@ -231,20 +234,21 @@ def case_errors():
 
 
 def case_sites():
-    path, said, _ = lab.record_io(known, "sites", 10000, tier=tier)
+    path, said, _ = lab.record_io(known, "sites", 200000, tier=tier)
     accounts = io_tools.accounts(said)
     stacks = lab.io(path, "--stacks")["stacks"]
     reads = [row for row in stacks if row["object"].endswith("/sites.dat") and row["call"] == "read"]
-    # Before a stack is known for the first time, some calls go without one, and say so.
+    # Before a stack is known for the first time, calls go without one, and say so: on a busy machine
+    # that may take some milliseconds.
     bare = sum(row["calls"] for row in reads if not row["stack"])
-    between("without a stack", bare, 0, 8000)
+    between("without a stack", bare, 0, 200000)
     seen = 0
     for account in accounts:
         found = [row for row in reads if account["file"] in row["stack"]]
         seen += sum(row["calls"] for row in found)
         between(account["file"], sum(row["calls"] for row in found), account["calls"] - bare, account["calls"])
         assert all(row["stack"][-1] == "_start" and "main" in row["stack"] for row in found), found
-    assert seen + bare == sum(account["calls"] for account in accounts) == 40000, (seen, bare)
+    assert seen + bare == sum(account["calls"] for account in accounts) == 800000, (seen, bare)
 
 
 def case_slow():

@@ -1,15 +1,16 @@
 /* Runs a command under the io collector and prints every row of calls as a line of JSON, for
  * io_kernel.py to judge:
  *
- *     io_dump [-s] [-q] [-r BYTES] [-o FILE] [-p PID|-a -d SECONDS] -- /PATH/COMMAND…
+ *     io_dump [-u] [-s] [-q] [-r BYTES] [-o FILE] [-p PID|-a -d SECONDS] -- /PATH/COMMAND…
  *
- * -s: with stacks, -q: with requests, -r: a ring of so few bytes, -o: what the command prints goes
+ * -u: by the library in the target, not by the kernel, -s: with stacks, -q: with requests, -r: a ring of so few bytes, -o: what the command prints goes
  * there. The first line has the counters. */
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "collect/cpu.h"
 #include "collect/io.h"
 #include "model/sink_memory.h"
+#include "target/preload.h"
 #include "target/spawn.h"
 
 #include <poll.h>
@@ -25,6 +26,7 @@ struct run {
     struct sink_memory memory;
     struct collector *cpu, *io;
     struct spawn *spawn;
+    struct preload *preload; /* -u */
     uint32_t *function_of; /* by frame */
 };
 
@@ -179,6 +181,22 @@ static int finish(struct run *run, struct why *why)
     return r < 0 ? r : collector_cpu.finish(run->cpu, why);
 }
 
+/* A command with its path: it is not searched for. */
+static int command_start(struct run *run, char **argv, const char *output, struct why *why)
+{
+    struct spawn_opts spawn = {
+        .argv = argv,
+        .path = argv[0],
+        .input = SPAWN_INHERIT,
+        .output = output ? SPAWN_FILE : SPAWN_NULL,
+        .output_path = output,
+        .error = SPAWN_INHERIT,
+        .hold = true,
+        .environment = run->preload ? preload_environment(run->preload) : NULL,
+    };
+    return spawn_start(&spawn, &run->spawn, why);
+}
+
 int main(int argc, char **argv)
 {
     struct run run = {.memory = SINK_MEMORY_INIT};
@@ -188,8 +206,9 @@ int main(int argc, char **argv)
     const char *output = NULL;
     bool machine = false;
     uint64_t seconds = 0;
-    while ((option = getopt(argc, argv, "+asqr:p:d:o:")) != -1) {
+    while ((option = getopt(argc, argv, "+ausqr:p:d:o:")) != -1) {
         machine |= option == 'a';
+        opts.tier = option == 'u' ? TIER_USER : opts.tier;
         opts.stacks |= option == 's';
         opts.requests |= option == 'q';
         opts.ring_bytes = option == 'r' ? (uint32_t)atoi(optarg) : opts.ring_bytes;
@@ -197,17 +216,10 @@ int main(int argc, char **argv)
         pid = option == 'p' ? atoi(optarg) : pid;
         seconds = option == 'd' ? (uint64_t)atoi(optarg) : seconds;
     }
-    if (pid == 0 && !machine) { /* a command with its path: it is not searched for */
-        struct spawn_opts spawn = {
-            .argv = argv + optind,
-            .path = argv[optind],
-            .input = SPAWN_INHERIT,
-            .output = output ? SPAWN_FILE : SPAWN_NULL,
-            .output_path = output,
-            .error = SPAWN_INHERIT,
-            .hold = true,
-        };
-        if (spawn_start(&spawn, &run.spawn, &why) < 0)
+    if (opts.tier == TIER_USER && preload_open(&run.preload, &why) < 0)
+        return fail("library", &why);
+    if (pid == 0 && !machine) {
+        if (command_start(&run, argv + optind, output, &why) < 0)
             return fail("start", &why);
         pid = spawn_pid(run.spawn);
     }
@@ -226,7 +238,8 @@ int main(int argc, char **argv)
                                       .start_ns = clock_mono_ns(),
                                       .command = cpu.command,
                                       .scope = cpu.scope,
-                                      .cpu = run.cpu};
+                                      .cpu = run.cpu,
+                                      .preload = run.preload};
     if (io_start(&opts, &target, &run.memory.sink, &run.io, &why) < 0)
         return fail("io", &why);
     if (run.spawn && spawn_release(run.spawn, &why) < 0)
@@ -244,6 +257,7 @@ int main(int argc, char **argv)
     if (run.spawn && spawn_finish(run.spawn, &result, &why) < 0)
         return fail("finish", &why);
     spawn_close(run.spawn);
+    preload_close(run.preload);
     free(run.function_of);
     sink_memory_deinit(&run.memory);
     return 0;

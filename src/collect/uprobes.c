@@ -1,0 +1,302 @@
+/* From functions' names to places in files, and programs on them. The kernel is asked through
+ * perf_event_open(): tracefs may not be there. */
+#include "collect/uprobes.h"
+
+#include "base/arena.h"
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "symbolize/elf_file.h"
+#include "target/maps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    FUNCTIONS_MAX = 32,
+    SYMBOLS_MAX = 4 << 20,
+    ENTRIES_MAX = 65536, /* of a folder */
+    PATH_BYTES = 4096,
+};
+
+struct library {
+    const char *file;
+    const struct uprobe_function *functions;
+    size_t count;
+};
+
+struct uprobes {
+    uint32_t type; /* of the kernel's PMU */
+    uint64_t return_bit;
+    struct library libraries[UPROBES_LIBRARIES_MAX];
+    size_t library_count;
+    struct map_u64 files; /* device and inode, by hash: looked at */
+    VEC(int) fds;
+    struct uprobes_counts counts;
+};
+
+/* A number in a file of the kernel's; "config:0" is one as well. */
+static int number_read(const char *path, uint64_t *ret)
+{
+    char text[64];
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    if (n <= 0)
+        return fd < 0 ? -errno : -ENOENT;
+    struct str word = str_trim((struct str){text, (size_t)n});
+    if (str_starts(word, "config:"))
+        (void)str_cut(&word, ':');
+    return str_to_u64(word, 10, ret);
+}
+
+int uprobes_open(struct uprobes **ret, struct why *why)
+{
+    uint64_t type, bit;
+    int r = number_read("/sys/bus/event_source/devices/uprobe/type", &type);
+    if (r == 0)
+        r = number_read("/sys/bus/event_source/devices/uprobe/format/retprobe", &bit);
+    if (r < 0)
+        return why_set(why, WHY_DENIED, -r, "use a kernel built with CONFIG_UPROBE_EVENTS",
+                       "this kernel cannot set programs on functions of libraries");
+    struct uprobes *uprobes = calloc(1, sizeof(*uprobes));
+    if (!uprobes)
+        return why_nomem(why);
+    uprobes->type = (uint32_t)type;
+    uprobes->return_bit = UINT64_C(1) << (bit & 63);
+    *ret = uprobes;
+    return 0;
+}
+
+void uprobes_close(struct uprobes *uprobes)
+{
+    if (!uprobes)
+        return;
+    for (size_t i = 0; i < uprobes->fds.len; i++)
+        close(uprobes->fds.data[i]);
+    VEC_FREE(&uprobes->fds);
+    map_u64_deinit(&uprobes->files);
+    free(uprobes);
+}
+
+int uprobes_add(struct uprobes *uprobes, const char *file, const struct uprobe_function *functions,
+                size_t count)
+{
+    if (uprobes->library_count == UPROBES_LIBRARIES_MAX || count > FUNCTIONS_MAX)
+        return -E2BIG;
+    uprobes->libraries[uprobes->library_count++] = (struct library){file, functions, count};
+    return 0;
+}
+
+/* ---- one file ---- */
+
+/* Where in the file the code of an address is; 0: nowhere. */
+static uint64_t offset_of(struct elf_file *file, uint64_t address)
+{
+    size_t count = 0;
+    if (elf_getphdrnum(file->elf, &count) < 0)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (gelf_getphdr(file->elf, (int)i, &header) && header.p_type == PT_LOAD &&
+            header.p_flags & PF_X && address >= header.p_vaddr &&
+            address - header.p_vaddr < header.p_filesz)
+            return address - header.p_vaddr + header.p_offset;
+    }
+    return 0;
+}
+
+/* Offsets of those functions that the symbols of a section name. */
+static void symbols_look(struct elf_file *file, const char *section, const struct library *library,
+                         uint64_t offsets[FUNCTIONS_MAX])
+{
+    GElf_Shdr header;
+    Elf_Scn *scn = elf_file_section(file, section, &header);
+    Elf_Data *data = scn && header.sh_type != SHT_NOBITS ? elf_getdata(scn, NULL) : NULL;
+    size_t count = data && header.sh_entsize > 0 ? header.sh_size / header.sh_entsize : 0;
+    for (size_t i = 0; i < MIN(count, (size_t)SYMBOLS_MAX); i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+            symbol.st_shndx == SHN_UNDEF)
+            continue;
+        const char *name = elf_strptr(file->elf, header.sh_link, symbol.st_name);
+        for (size_t j = 0; name && j < library->count; j++)
+            if (offsets[j] == 0 && strcmp(name, library->functions[j].name) == 0)
+                offsets[j] = offset_of(file, symbol.st_value);
+    }
+}
+
+/* For all processes: such an event cannot be inherited, and where it should be fork() fails. */
+static int probe_set(struct uprobes *uprobes, const char *path, uint64_t offset,
+                     const struct uprobe_function *function)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof(attr),
+        .type = uprobes->type,
+        .config = function->at_return ? uprobes->return_bit : 0,
+        .config1 = (uint64_t)(uintptr_t)path,
+        .config2 = offset,
+    };
+    AUTO(fd_close)
+    int fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_BPF, function->program_fd) < 0 ||
+        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+        uprobes->counts.refused++;
+        return 0;
+    }
+    if (VEC_PUSH(&uprobes->fds, fd) < 0)
+        return -ENOMEM;
+    (void)fd_take(&fd);
+    uprobes->counts.set++;
+    return 0;
+}
+
+static int probes_set(struct uprobes *uprobes, const char *path, const struct library *library,
+                      const uint64_t offsets[FUNCTIONS_MAX])
+{
+    bool any = false;
+    for (size_t i = 0; i < library->count; i++) {
+        if (offsets[i] == 0)
+            continue;
+        if (uprobes->fds.len >= UPROBES_MAX) {
+            uprobes->counts.beyond++;
+            continue;
+        }
+        int r = probe_set(uprobes, path, offsets[i], &library->functions[i]);
+        if (r < 0)
+            return r;
+        any = true;
+    }
+    uprobes->counts.files += any;
+    return 0;
+}
+
+/* Each file once, by whatever name. */
+static int file_is_new(struct uprobes *uprobes, const struct stat *info, bool *ret)
+{
+    uint64_t key = hash_u64(info->st_ino ^ hash_u64(info->st_dev));
+    if (uprobes->files.len >= UPROBES_FILES_MAX) {
+        uprobes->counts.beyond += map_u64_find(&uprobes->files, key) ? 0 : 1;
+        *ret = false;
+        return 0;
+    }
+    return map_u64_at(&uprobes->files, key, ret) ? 0 : -ENOMEM;
+}
+
+/* `library` NULL: a program, which may have any of them built in. */
+static int file_look(struct uprobes *uprobes, const char *path, const struct library *library)
+{
+    struct stat info;
+    bool fresh = false;
+    struct elf_file file = ELF_FILE_NONE;
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return 0;
+    int r = file_is_new(uprobes, &info, &fresh);
+    if (r < 0 || !fresh || elf_file_open(fd_take(&fd), path, &file, NULL) < 0)
+        return r;
+    for (size_t i = 0; i < uprobes->library_count && r == 0; i++) {
+        const struct library *one = &uprobes->libraries[i];
+        uint64_t offsets[FUNCTIONS_MAX] = {0};
+        if (library && library != one)
+            continue;
+        symbols_look(&file, ".dynsym", one, offsets);
+        if (!library && offsets[0] == 0)
+            symbols_look(&file, ".symtab", one, offsets);
+        if (library || offsets[0] != 0)
+            r = probes_set(uprobes, path, one, offsets);
+    }
+    elf_file_close(&file);
+    return r;
+}
+
+static const struct library *library_of(const struct uprobes *uprobes, struct str path)
+{
+    while (path.len > 0 && memchr(path.data, '/', path.len))
+        (void)str_cut(&path, '/');
+    for (size_t i = 0; i < uprobes->library_count; i++)
+        if (str_starts(path, uprobes->libraries[i].file))
+            return &uprobes->libraries[i];
+    return NULL;
+}
+
+/* ---- where files are ---- */
+
+static int folder_look(struct uprobes *uprobes, const char *folder)
+{
+    char path[PATH_BYTES];
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    int r = 0;
+    for (int i = 0; entries && i < ENTRIES_MAX && r == 0 && (entry = readdir(entries)); i++) {
+        const struct library *library = library_of(uprobes, str_from(entry->d_name));
+        if (!library)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        r = file_look(uprobes, path, library);
+    }
+    if (entries)
+        closedir(entries);
+    return r;
+}
+
+int uprobes_usual(struct uprobes *uprobes)
+{
+    static const char *const folders[] = {
+        "/lib",
+        "/lib64",
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/local/lib",
+        "/usr/local/lib64",
+#if defined(__x86_64__)
+        "/usr/lib/x86_64-linux-gnu",
+#elif defined(__aarch64__)
+        "/usr/lib/aarch64-linux-gnu",
+#endif
+    };
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
+        r = folder_look(uprobes, folders[i]);
+    return r;
+}
+
+int uprobes_process(struct uprobes *uprobes, int pid, bool whole)
+{
+    char path[PATH_BYTES];
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct str text, last = {0};
+    struct map_entry entry;
+    int r = 0, more;
+    if (whole) {
+        snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+        r = file_look(uprobes, path, NULL);
+    }
+    if (r < 0 || maps_read(&arena, pid, &text, NULL) < 0)
+        return r;
+    while (r == 0 && (more = maps_next(&text, &entry)) != 0) {
+        if (more < 0 || entry.inode == 0 || str_eq(entry.path, last))
+            continue;
+        last = entry.path;
+        const struct library *library = library_of(uprobes, entry.path);
+        if (!library || entry.path.len >= sizeof(path) - 64)
+            continue;
+        snprintf(path, sizeof(path), "/proc/%d/root%.*s", pid, STR_FMT(entry.path));
+        r = file_look(uprobes, path, library);
+    }
+    return r;
+}
+
+struct uprobes_counts uprobes_counts(const struct uprobes *uprobes)
+{
+    return uprobes->counts;
+}
