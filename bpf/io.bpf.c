@@ -114,19 +114,9 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
-/* A program that begins calls much, from many places, before any of them is known. But one place
- * must not use up what others need: it is the same stack again, most likely. */
 static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    __u32 max = thread->round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST
-                                                                      : OFFCPU_COPIES_A_ROUND;
-    struct io_place *seen = &thread->places[(place ^ place >> 7 ^ place >> 13) & (IO_PLACES - 1)];
-    place ^= thread->round << 48; /* anew in every round */
-    if (seen->place != place) {
-        seen->place = place;
-        seen->copies = 0;
-    }
-    return thread->copies < max && seen->copies++ < IO_COPIES_A_PLACE;
+    return io_copy_allowed(thread, place);
 }
 
 #include "told.h"

@@ -92,10 +92,9 @@ static __always_inline __u64 ref_next(void)
     return next ? REFS_FIRST + __sync_fetch_and_add(next, 1) : 0;
 }
 
-static __always_inline bool copy_allowed(const struct io_thread *thread, __u64 place)
+static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    (void)place;
-    return thread->copies < OFFCPU_COPIES_A_ROUND;
+    return io_copy_allowed(thread, place);
 }
 
 #include "user_stacks.h"

@@ -13,7 +13,11 @@ const volatile struct io_heads_tls_config config;
 
 #include "uprobe.h"
 
-enum { SHORT_BYTES = 128 };
+enum {
+    SHORT_BYTES = 128,
+    USUAL_BYTES = 2048,
+    LONG_BYTES = 16 << 10
+}; /* a record of TLS is no longer */
 
 /* Shared with io.bpf.c. */
 struct {
@@ -67,7 +71,7 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
     piece->marks = marks;
 }
 
-/* The same in two sizes: what is reserved must be a constant, and most is short. */
+/* The same in three sizes: what is reserved must be a constant, and most is short. */
 #define PIECE_TELL(name, room)                                                                     \
     static __noinline int name(const struct io_thread *thread, const struct io_heads_tls *tls,     \
                                __u64 moved, __u16 marks)                                           \
@@ -83,13 +87,14 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
         asm volatile("" : "+r"(take));                                                             \
         if (take > 0 && take <= (room) &&                                                          \
             bpf_probe_read_user(piece->bytes, take, (const void *)tls->buffer) == 0)               \
-            piece->len = (__u16)take;                                                              \
+            piece->len = take;                                                                     \
         bpf_ringbuf_submit(piece, uprobe_wake());                                                  \
         tls_count(IO_HEADS_TOLD);                                                                  \
         return 0;                                                                                  \
     }
 PIECE_TELL(piece_short, SHORT_BYTES)
-PIECE_TELL(piece_long, IO_HEAD_BYTES)
+PIECE_TELL(piece_usual, USUAL_BYTES)
+PIECE_TELL(piece_long, LONG_BYTES)
 
 /* `moved` is what the function says itself, unless it has put the length somewhere. */
 static __always_inline int tls_leave(__s64 result, __u16 marks)
@@ -110,6 +115,8 @@ static __always_inline int tls_leave(__s64 result, __u16 marks)
         return 0;
     if (moved <= SHORT_BYTES)
         return piece_short(thread, &tls, moved, marks);
+    if (moved <= USUAL_BYTES)
+        return piece_usual(thread, &tls, moved, marks);
     return piece_long(thread, &tls, moved, marks);
 }
 

@@ -163,27 +163,46 @@ __attribute__((noinline)) __u64 stack_copy(__u32 alike, __u64 now_ns)
     return what.ref;
 }
 
-/* The ref of the stack that the current thread entered the kernel with; 0: not known. */
-static __noinline __u64 stack_of(const struct pt_regs *regs, const struct told_thread *thread,
-                                 __u64 now_ns)
+struct stack_ask {
+    __u64 pc, now_ns;
+    struct known_place place;
+    __u32 kernel_tgid, exec;
+};
+
+__attribute__((noinline)) __u64 stack_find(struct stack_ask *ask)
 {
-    struct known_place place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)};
+    if (!ask)
+        return 0;
     struct offcpu_known_key key = {
-        .pc = regs_pc(regs),
-        .sp = place.sp,
-        .kernel_tgid = thread->kernel_tgid,
-        .exec = thread->exec,
+        .pc = ask->pc,
+        .sp = ask->place.sp,
+        .kernel_tgid = ask->kernel_tgid,
+        .exec = ask->exec,
     };
     for (key.alike = 0; key.alike < OFFCPU_KNOWN_ALIKE; key.alike++) {
         const struct offcpu_known *stack = bpf_map_lookup_elem(&known, &key);
         if (!stack)
             break;
-        int compared = known_is(stack, &place);
+        int compared = known_is(stack, &ask->place);
         if (compared > 0) {
             count_add(OFFCPU_RECOGNISED, 1);
             count_add(OFFCPU_VERIFIED, compared);
             return stack->ref;
         }
     }
-    return stack_copy(key.alike, now_ns);
+    return stack_copy(key.alike, ask->now_ns);
+}
+
+/* The ref of the stack that the current thread entered the kernel with; 0: not known. */
+static __always_inline __u64 stack_of(const struct pt_regs *regs, const struct told_thread *thread,
+                                      __u64 now_ns)
+{
+    struct stack_ask ask = {
+        .pc = regs_pc(regs),
+        .now_ns = now_ns,
+        .place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)},
+        .kernel_tgid = thread->kernel_tgid,
+        .exec = thread->exec,
+    };
+    return stack_find(&ask);
 }

@@ -101,11 +101,9 @@ static int events_add(struct grouping *grouping)
         r = event_add(grouping, &io->events[i], params);
     for (size_t i = 0; i < count && r == 0; i++) {
         struct io_request_group *group = &grouping->list.data[i];
-        if (group->events == group->tally.count) {
-            group->parameters = params[i];
-            group->parameters_more = false;
-        }
-        group->parameters = MAX(group->parameters, params[i]);
+        bool all = group->events == group->tally.count;
+        group->parameters = all ? params[i] : MAX(group->parameters, params[i]);
+        group->parameters_more = group->parameters_more && !all;
     }
     grouping->groups->events = io->event_count;
     free(params);

@@ -21,11 +21,12 @@ bool io_faults_here(void)
 
 /* ---- names ---- */
 
-int io_files_told(struct collector *c, const struct object_record *record, size_t bytes)
+int io_files_told(struct collector *c, const void *told, size_t bytes)
 {
     char name[OBJECT_NAME_BYTES];
+    struct object_record whole, *record = &whole;
     uint32_t object;
-    if (bytes != sizeof(*record) || record->id.kind != OBJECT_ID_FILE ||
+    if (!object_record_read(told, bytes, &whole) || record->id.kind != OBJECT_ID_FILE ||
         record->text_kind != OBJECT_TEXT_PATH)
         return 0;
     int r = objects_find(c->objects, &record->id, &object);
@@ -87,9 +88,8 @@ int io_files_row(struct collector *c, const struct io_key *key, uint32_t object,
         c->faults += tally->count;
         r = fault_name(c, key, object);
     }
-    if (r < 0 || key->object.kind != OBJECT_ID_FILE)
-        return r;
-    return files_look_used(c->look, object, tally->total_ns, tally->bytes + tally->missed_bytes);
+    files_look_used(c->look, object, tally->total_ns, tally->bytes + tally->missed_bytes);
+    return r;
 }
 
 static int fault_put(struct collector *c, const struct io_fault *fault)

@@ -176,7 +176,13 @@ static int file_learn(struct collector *c, const struct preload_object *told, ui
     }
     if ((!best || !name_is_right(told, best)) && is_ours(c, told) && name_of_fd(told, name))
         best = name;
-    return best ? objects_name(c->objects, &id, str_from(best)) : 0;
+    if (!best)
+        return 0;
+    r = objects_name(c->objects, &id, str_from(best));
+    if (r == 0 && id.kind == OBJECT_ID_FILE)
+        r = files_look_named(c->look, *ret, is_ours(c, told) ? (int)told->pid : 0, told->ino,
+                             str_from(best));
+    return r;
 }
 
 /* An eventfd and its like have no name of their own but what /proc calls them. */
@@ -447,6 +453,12 @@ int io_user_object(struct collector *c, const struct preload_place *place, uint6
     /* One for which there was no room in the table: what it is by now. */
     int r = fd > 0 ? objects_of_fd(c->objects, (int)place->pid, (int)fd - 1, ret) : 0;
     return r == -ENOMEM ? r : 0;
+}
+
+uint32_t io_user_object_known(struct collector *c, uint64_t object)
+{
+    const uint64_t *found = number_find(c, object >> PRELOAD_FD_BITS);
+    return found ? (uint32_t)*found : 0;
 }
 
 struct io_user_socket *io_user_socket(struct collector *c, uint64_t object)

@@ -157,13 +157,32 @@ struct io_thread {
 };
 _Static_assert(sizeof(struct io_thread) == 80 + 64 * IO_FILES + 16 * IO_PLACES, "shared with BPF");
 
+/* A program that begins calls much, from many places, before any of them is known. But one place
+ * must not use up what others need: it is the same stack again, most likely. */
+static inline _Bool io_copy_allowed(struct io_thread *thread, uint64_t place)
+{
+    uint32_t max = thread->round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST
+                                                                         : OFFCPU_COPIES_A_ROUND;
+    struct io_place *seen = &thread->places[(place ^ place >> 7 ^ place >> 13) & (IO_PLACES - 1)];
+    place ^= thread->round << 48; /* anew in every round */
+    if (seen->place != place) {
+        seen->place = place;
+        seen->copies = 0;
+    }
+    return thread->copies < max && seen->copies++ < IO_COPIES_A_PLACE;
+}
+
 /* In the ring "told", beside OFFCPU_COPY, OFFCPU_EXIT and OBJECT_RECORD_TYPE. */
 enum io_record {
     IO_ROW = 100,  /* struct io_cell */
     IO_PATH = 101, /* struct io_path */
+    /* struct io_cell up to its buckets: it is one call. head.tid is sizes[0], head.tgid
+     * buckets[0]; the others follow from the sums. */
+    IO_ROW_ONE = 102,
 };
 
-/* A path that was asked for, seen for the first time. */
+/* A path that was asked for, seen for the first time. Of one that is not relative the record ends
+ * with the path, of others with the folder's text. */
 struct io_path {
     struct offcpu_head head;
     struct object_id id;

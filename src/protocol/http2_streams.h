@@ -6,16 +6,13 @@
 #include "protocol/hpack.h"
 #include "protocol/http_text.h"
 #include "protocol/protocol.h"
+#include "protocol/waiting.h"
 
 #include <stdint.h>
 
-struct http2_stream;
-
 struct http2_streams {
-    struct http2_stream **open; /* oldest first */
-    uint32_t count, room;
+    struct waiting waiting;
     uint32_t newest; /* id of the last that was opened */
-    size_t memory;
     bool service_told;
 };
 
