@@ -99,12 +99,24 @@ static __noinline int fold(const struct io_key *key, const struct io_sum *sum)
     return 0;
 }
 
-/* The row that has been in this cell goes to user space. */
+/* The row that has been in this cell goes to user space. Many are of one call only, and then the
+ * longest part of it says nothing. */
 static __noinline int cell_free(struct io_cell *cell, __u64 now_ns)
 {
-    cell->head.record = IO_ROW;
+    __u64 flags = wake_flags(false, now_ns);
+    long failed;
     cell->head.time_ns = now_ns;
-    if (bpf_ringbuf_output(&told, cell, sizeof(*cell), wake_flags(false, now_ns)) != 0)
+    if (cell->tally.count == 1) {
+        cell->head.record = IO_ROW_ONE;
+        cell->head.tid = cell->tally.sizes[0];
+        cell->head.tgid = cell->tally.buckets[0];
+        failed = bpf_ringbuf_output(&told, cell, __builtin_offsetof(struct io_cell, tally.buckets),
+                                    flags);
+    } else {
+        cell->head.record = IO_ROW;
+        failed = bpf_ringbuf_output(&told, cell, sizeof(*cell), flags);
+    }
+    if (failed != 0)
         return 0;
     count_add(IO_TAKEN_OVER, 1);
     __builtin_memset(&cell->tally, 0, sizeof(cell->tally));

@@ -145,16 +145,12 @@ static __always_inline __u64 place_of(const struct io_file *entry, __u32 kind)
 
 /* ---- paths ---- */
 
-struct path_text {
-    __u64 words[IO_PATH_BYTES / 8];
-};
-
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct path_text);
-} path_texts SEC(".maps");
+    __type(value, struct io_path);
+} path_rooms SEC(".maps");
 
 /* Where relative paths begin. To be read as if it were an open file: its path is where theirs
  * is. 0: cannot be told. */
@@ -169,40 +165,40 @@ static __always_inline __u64 folder_of(struct task_struct *task, int fd)
            bpf_core_field_offset(struct file, f_path);
 }
 
-static __always_inline __u64 text_hash(const struct path_text *text, __u32 bytes, __u64 seed)
+static __always_inline __u64 path_hash(const struct io_path *path, __u64 seed)
 {
-    __u64 hash = seed ^ bytes;
+    const __u64 *words = (const void *)path->path;
+    __u64 hash = seed ^ path->bytes;
     for (__u32 i = 0; i < IO_PATH_BYTES / 8; i++) {
-        if (8 * i >= bytes)
+        if (8 * i >= path->bytes)
             break;
-        hash = (hash ^ text->words[i]) * 0x9e3779b97f4a7c15ull;
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
         hash ^= hash >> 29;
     }
     return hash;
 }
 
-static __noinline int path_tell(const struct object_id *id, const struct path_text *text,
-                                __u32 bytes, __u64 folder)
+static __noinline int path_tell(struct io_path *path, __u64 folder)
 {
     __u8 seen = 1;
-    struct io_path *record = bpf_ringbuf_reserve(&told, sizeof(*record), 0);
-    if (!record)
+    __u64 bytes = __builtin_offsetof(struct io_path, path) + path->bytes;
+    path->head.record = IO_PATH;
+    path->head.time_ns = 0; /* any time is right */
+    path->relative = folder != 0;
+    if (folder) {
+        path->folder.type = OBJECT_RECORD_TYPE;
+        path->folder.id.kind = OBJECT_ID_DIRECTORY;
+        path->folder.marks = 0;
+        path->folder.text_kind = OBJECT_TEXT_NONE;
+        path->folder.text_bytes = 0;
+        object_path(&path->folder, folder);
+        bytes = __builtin_offsetof(struct io_path, folder.text) + path->folder.text_bytes;
+    }
+    if (bytes > sizeof(*path))
+        bytes = sizeof(*path);
+    if (bpf_ringbuf_output(&told, path, bytes, BPF_RB_NO_WAKEUP) != 0)
         return 0;
-    bpf_map_update_elem(&objects_seen, id, &seen, BPF_ANY);
-    record->head.record = IO_PATH;
-    record->head.tid = record->head.tgid = record->head.exec = 0;
-    record->head.time_ns = 0; /* any time is right */
-    record->id = *id;
-    record->bytes = bytes;
-    record->relative = folder != 0;
-    bpf_probe_read_kernel(record->path, sizeof(record->path), text->words);
-    record->folder.id.kind = OBJECT_ID_DIRECTORY;
-    record->folder.marks = 0;
-    record->folder.text_kind = OBJECT_TEXT_NONE;
-    record->folder.text_bytes = 0;
-    if (folder)
-        object_path(&record->folder, folder);
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    bpf_map_update_elem(&objects_seen, &path->id, &seen, BPF_ANY);
     return 1;
 }
 
@@ -224,18 +220,19 @@ __attribute__((noinline)) int path_look(__u64 address, int folder_fd, struct obj
 {
     __u32 zero = 0;
     struct task_struct *task = (void *)bpf_get_current_task_btf();
-    struct path_text *text = bpf_map_lookup_elem(&path_texts, &zero);
-    if (!text || !ret)
+    struct io_path *path = bpf_map_lookup_elem(&path_rooms, &zero);
+    if (!path || !ret)
         return 0;
-    __builtin_memset(text->words, 0, sizeof(text->words));
-    long bytes = bpf_probe_read_user_str(text->words, sizeof(text->words), (const void *)address);
+    __builtin_memset(path->path, 0, sizeof(path->path));
+    long bytes = bpf_probe_read_user_str(path->path, sizeof(path->path), (const void *)address);
     if (bytes <= 0) {
         count_add(IO_PATHS_LOST, 1);
         return 0;
     }
     if (bytes == 1 && folder_fd >= 0) /* AT_EMPTY_PATH */
         return other_fd_look(task, folder_fd, ret);
-    __u64 folder = (text->words[0] & 0xff) == '/' ? 0 : folder_of(task, folder_fd);
+    path->bytes = (__u32)bytes;
+    __u64 folder = path->path[0] == '/' ? 0 : folder_of(task, folder_fd);
     __u64 seed = 0;
     if (folder) {
         struct dentry *dentry = BPF_CORE_READ((struct file *)folder, f_path.dentry);
@@ -244,9 +241,10 @@ __attribute__((noinline)) int path_look(__u64 address, int folder_fd, struct obj
                BPF_CORE_READ(inode, i_sb, s_dev);
     }
     struct object_id id = {.kind = OBJECT_ID_PATH};
-    id.ino = text_hash(text, (__u32)bytes, seed);
+    id.ino = path_hash(path, seed);
+    path->id = id;
     *ret = id;
-    if (!bpf_map_lookup_elem(&objects_seen, &id) && !path_tell(&id, text, (__u32)bytes, folder))
+    if (!bpf_map_lookup_elem(&objects_seen, &id) && !path_tell(path, folder))
         count_add(IO_PATHS_LOST, 1);
     return 1;
 }

@@ -528,26 +528,40 @@ __attribute__((noinline)) int object_describe(struct object_record *record, __u6
     return 0;
 }
 
+/* Where a record is put together: what is reserved in a ring must be a constant, and most names
+ * are short. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct object_record);
+} object_rooms SEC(".maps");
+
+#define OBJECT_HEAD_BYTES __builtin_offsetof(struct object_record, text)
+
 /* Tells of an id that was not seen before; `id` as object_of_fd() gave it. False: there was no
- * room in the ring, it will be told at the next sight. `wake` are flags of bpf_ringbuf_submit(). */
+ * room in the ring, it will be told at the next sight. `wake` are flags of bpf_ringbuf_output(). */
 static __always_inline bool object_tell(void *ring, struct task_struct *task, int fd,
                                         const struct object_id *id, __u64 wake)
 {
+    __u32 zero = 0;
     if (bpf_map_lookup_elem(&objects_seen, id))
         return true;
     __u64 file = object_file_of_fd(task, fd);
-    if (!file)
+    struct object_record *record = bpf_map_lookup_elem(&object_rooms, &zero);
+    if (!file || !record)
         return true;
-    struct object_record *record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
-    if (!record)
-        return false;
     __u8 seen = 1;
-    bpf_map_update_elem(&objects_seen, id, &seen, BPF_ANY);
     record->type = OBJECT_RECORD_TYPE;
     record->tgid = (__u32)task->tgid;
     record->fd = fd;
     record->id = *id;
     object_describe(record, file);
-    bpf_ringbuf_submit(record, wake);
+    __u64 bytes = OBJECT_HEAD_BYTES + record->text_bytes;
+    if (bytes > sizeof(*record))
+        bytes = sizeof(*record);
+    if (bpf_ringbuf_output(ring, record, bytes, wake) != 0)
+        return false;
+    bpf_map_update_elem(&objects_seen, id, &seen, BPF_ANY);
     return true;
 }

@@ -123,6 +123,9 @@ static struct preload_thread *place_take(enum preload_family_name family, uint32
         place->tid = tid;
         place->serial = serial;
         place->open_start_ns = 0;
+        /* Only some may be large at a time: programs of thousands of threads exist. */
+        place->ring_limit = (serial + i) % count < PRELOAD_RINGS_LARGE ? PRELOAD_RING_BYTES
+                                                                       : PRELOAD_RING_LIMIT;
         place->since_ns = core_now_ns();
         __atomic_store_n(&place->state, PRELOAD_LIVED, __ATOMIC_RELEASE);
         return place;
@@ -158,6 +161,18 @@ static struct preload_thread *place_of(struct core_self *self)
     return core_place(self, PRELOAD_LOCK_HOOKS);
 }
 
+void core_settle(void)
+{
+    struct core_self *self = &core_self;
+    for (int i = 0; i < PRELOAD_FAMILIES; i++)
+        if (families[i].places && !self->busy && !core_sandboxed) {
+            self->busy = true;
+            (void)core_place(self, (enum preload_family_name)i);
+            self->busy = false;
+        }
+    core_sandboxed = true;
+}
+
 /* Room for a record of `bytes` with `spare` behind it, in one piece; NULL: none. */
 struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare)
 {
@@ -169,7 +184,7 @@ struct preload_record *core_ring_room(struct preload_thread *place, uint32_t byt
      * is unread at a time reaches. */
     bool anew = used == 0 && at >= RING_ANEW_BYTES;
     uint32_t pad = to_end < bytes || anew ? to_end : 0;
-    if (used + pad + bytes + spare > PRELOAD_RING_BYTES)
+    if (used + pad + bytes + spare > place->ring_limit)
         return NULL;
     if (pad > 0) {
         struct preload_record *record = (void *)(place->ring + at);
@@ -282,8 +297,8 @@ static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
 {
     uint32_t slice = is_told(home, place, at) ? 0 : slice_bytes(at->sp);
     uint32_t bytes = (uint32_t)sizeof(struct preload_stack) + slice;
-    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, ROOM_KEPT_BYTES)
-                                            : NULL;
+    uint32_t kept = place->ring_limit / 4 * 3; /* what stacks leave of the ring to the rest */
+    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, kept) : NULL;
     if (!stack) {
         place->stacks_skipped++;
         return 0;
@@ -433,7 +448,7 @@ static bool is_single(const struct preload_thread *place, const struct preload_w
     if (wait->record.kind == PRELOAD_WAIT)
         return ns >= PRELOAD_LONG_NS;
     return ns >= PRELOAD_HOLD_LONG_NS &&
-           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < PRELOAD_RING_BYTES / 2;
+           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < place->ring_limit / 2;
 }
 
 static void wait_put(struct core_self *self, struct preload_thread *place,

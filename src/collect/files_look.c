@@ -316,6 +316,8 @@ static void folder_put(const struct files_look *look, const struct folders *fold
         if (fd >= 0)
             close(fd);
     }
+    if (!na && clock_mono_ns() >= looking->deadline_ns)
+        na = "there was no time left to look";
     int r = na ? 0 : folder_count(view, path.data, &looking->counted, &entries, &more);
     if (r < 0)
         na = r == -EPERM ? "to read it as somebody else would change its access time"
@@ -363,9 +365,9 @@ static int folders_put(struct files_look *look, struct looking *looking, struct 
     return r;
 }
 
-int files_look_finish(struct files_look *look, struct sink *sink)
+int files_look_finish(struct files_look *look, uint64_t ns_max, struct sink *sink)
 {
-    struct looking looking = {.deadline_ns = clock_mono_ns() + FILES_LOOK_NS_MAX};
+    struct looking looking = {.deadline_ns = clock_mono_ns() + ns_max};
     char *text = NULL;
     size_t len = 0;
     if (look->path_bytes == 0)

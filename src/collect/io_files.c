@@ -21,11 +21,12 @@ bool io_faults_here(void)
 
 /* ---- names ---- */
 
-int io_files_told(struct collector *c, const struct object_record *record, size_t bytes)
+int io_files_told(struct collector *c, const void *told, size_t bytes)
 {
     char name[OBJECT_NAME_BYTES];
+    struct object_record whole, *record = &whole;
     uint32_t object;
-    if (bytes != sizeof(*record) || record->id.kind != OBJECT_ID_FILE ||
+    if (!object_record_read(told, bytes, &whole) || record->id.kind != OBJECT_ID_FILE ||
         record->text_kind != OBJECT_TEXT_PATH)
         return 0;
     int r = objects_find(c->objects, &record->id, &object);

@@ -366,7 +366,7 @@ static int kernel_finish(struct collector *c, struct why *why)
     if (r == 0)
         r = io_faults_take(c);
     if (r == 0)
-        r = files_look_finish(c->look, c->sink);
+        r = files_look_finish(c->look, FILES_LOOK_NS, c->sink);
     if (r == 0 && c->devices)
         r = devices_finish(c->devices);
     if (r == 0)

@@ -96,7 +96,7 @@ void io_said_close(struct collector *c);
 /* io_files.c */
 bool io_faults_here(void);
 /* A record of the ring that names an object. */
-MUST_USE int io_files_told(struct collector *c, const struct object_record *record, size_t bytes);
+MUST_USE int io_files_told(struct collector *c, const void *told, size_t bytes);
 /* A row is about `object`. */
 MUST_USE int io_files_row(struct collector *c, const struct io_key *key, uint32_t object,
                           const struct io_tally *tally);

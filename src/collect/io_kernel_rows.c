@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,21 +104,45 @@ static int row_take(struct collector *c, const struct io_cell *cell, size_t byte
     return row_put(c, &cell->key, &cell->tally);
 }
 
+/* One call: its buckets follow from what it took and moved. */
+static int one_take(struct collector *c, const struct io_cell *cell, size_t bytes)
+{
+    const size_t told_bytes = offsetof(struct io_cell, tally.buckets);
+    struct io_cell whole = {0};
+    if (bytes != told_bytes) {
+        c->malformed++;
+        return 0;
+    }
+    memcpy(&whole, cell, told_bytes);
+    struct io_tally *tally = &whole.tally;
+    if (tally->total_ns > 0 || whole.head.tgid != 0)
+        tally->buckets[wait_bucket(tally->total_ns)] = 1;
+    if (tally->bytes > 0 || whole.head.tid != 0)
+        tally->sizes[call_size(tally->bytes)] = 1;
+    return row_put(c, &whole.key, tally);
+}
+
 /* As the process said it; what is relative stands behind the folder it was relative to. */
 static int path_take(struct collector *c, const struct io_path *path, size_t bytes)
 {
+    const size_t path_at = offsetof(struct io_path, path);
+    const size_t folder_at = offsetof(struct io_path, folder);
     char folder[OBJECT_NAME_BYTES], name[OBJECT_NAME_BYTES + IO_PATH_BYTES + 2];
-    if (bytes != sizeof(*path) || path->bytes == 0 || path->bytes > sizeof(path->path)) {
+    struct object_record around;
+    if (bytes < path_at || path->bytes == 0 || path->bytes > sizeof(path->path) ||
+        path->bytes > bytes - path_at ||
+        (path->relative &&
+         (bytes < folder_at || !object_record_read(&path->folder, bytes - folder_at, &around)))) {
         c->malformed++;
         return 0;
     }
     struct str said = {path->path, strnlen(path->path, path->bytes - 1)};
     struct str whole = said;
     if (path->relative) {
-        struct str around = object_name(&path->folder, folder, sizeof(folder));
-        if (around.len == 1 && around.data[0] == '/')
-            around.len = 0;
-        int n = snprintf(name, sizeof(name), "%.*s/%.*s", (int)around.len, around.data,
+        struct str before = object_name(&around, folder, sizeof(folder));
+        if (before.len == 1 && before.data[0] == '/')
+            before.len = 0;
+        int n = snprintf(name, sizeof(name), "%.*s/%.*s", (int)before.len, before.data,
                          (int)said.len, said.data);
         whole = (struct str){name, n > 0 ? MIN((size_t)n, sizeof(name) - 1) : 0};
     }
@@ -133,6 +158,8 @@ static int record_take(struct collector *c, const struct offcpu_head *head, size
         return exit_take(c, head);
     case IO_ROW:
         return row_take(c, (const void *)head, bytes);
+    case IO_ROW_ONE:
+        return one_take(c, (const void *)head, bytes);
     default:
         return io_said_take(c, head, bytes);
     }

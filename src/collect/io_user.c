@@ -252,7 +252,7 @@ static int io_user_finish(struct collector *c, struct why *why)
             place_count(c, &c->places.places[i]);
     int r = c->requests ? io_requests_finish(c->requests, clock_mono_ns()) : 0;
     if (r == 0)
-        r = files_look_finish(c->look, c->sink);
+        r = files_look_finish(c->look, FILES_LOOK_NS, c->sink);
     if (r == 0)
         r = counters_put(c);
     if (r == 0)

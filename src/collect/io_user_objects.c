@@ -113,37 +113,49 @@ static bool name_of_fd(const struct preload_object *told, char name[PATH_MAX])
 }
 
 /* Where its relative paths begin, as of a moment ago: asked for once a round. */
-static struct str folder_of(struct collector *c, uint32_t pid)
+static struct str folder_of(struct collector *c, uint32_t pid, int32_t fd)
 {
     char path[64];
-    if (c->folder_pid != pid || c->folder_round != c->round) {
-        snprintf(path, sizeof(path), "/proc/%u/cwd", pid);
+    bool same = c->folder_pid == pid && c->folder_fd == fd;
+    if (!same || c->folder_round != c->round) {
+        if (fd < 0)
+            snprintf(path, sizeof(path), "/proc/%u/cwd", pid);
+        else
+            snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
         ssize_t n = readlink(path, c->folder, sizeof(c->folder));
         /* Of one that is gone: it was most likely where it began. */
-        if (n <= 0 && c->folder_pid != pid)
+        if (n <= 0 && !same && fd < 0)
             n = getcwd(c->folder, sizeof(c->folder)) ? (ssize_t)strlen(c->folder) : 0;
-        c->folder_len = n > 0 ? (size_t)n : c->folder_pid == pid ? c->folder_len : 0;
+        c->folder_len = n > 0 ? (size_t)n : same ? c->folder_len : 0;
         c->folder_pid = pid;
+        c->folder_fd = fd;
         c->folder_round = c->round;
     }
     return (struct str){c->folder, c->folder_len};
 }
 
-/* As the program said it, in full. True: the same file is there. */
-static bool name_as_said(struct collector *c, const struct preload_object *told,
+/* As the program said it, in full. */
+static void name_as_said(struct collector *c, const struct preload_object *told,
                          char name[PATH_MAX])
 {
-    struct stat found;
     struct str text = {told->text, MIN((size_t)told->text_bytes, sizeof(told->text))};
     struct str folder = {"", 0};
     while (text.len > 2 && text.data[0] == '.' && text.data[1] == '/')
         text = (struct str){text.data + 2, text.len - 2};
-    if (text.len > 0 && text.data[0] != '/' && told->origin == PRELOAD_OPENED)
-        folder = folder_of(c, told->pid);
+    if (text.len > 0 && text.data[0] != '/' && told->origin != PRELOAD_SEEN)
+        folder = folder_of(c, told->pid, told->folder);
     if (folder.len + text.len + 8 > PATH_MAX)
         folder.len = 0;
-    snprintf(name, PATH_MAX, "%.*s%s%.*s%s", (int)folder.len, folder.data, folder.len ? "/" : "",
-             (int)text.len, text.data, told->cut ? "…" : "");
+    bool here = text.len == 1 && text.data[0] == '.' && folder.len > 0;
+    snprintf(name, PATH_MAX, "%.*s%s%.*s%s", (int)folder.len, folder.data,
+             folder.len && !here ? "/" : "", here ? 0 : (int)text.len, text.data,
+             told->cut ? "…" : "");
+}
+
+/* The same file is there. */
+static bool name_is_right(const struct preload_object *told, const char *name)
+{
+    struct stat found;
     return !told->cut && stat(name, &found) == 0 && is_same_file(told, &found);
 }
 
@@ -157,10 +169,13 @@ static int file_learn(struct collector *c, const struct preload_object *told, ui
     uint64_t *named = map_u64_at(&c->named, *ret, NULL);
     if (!named)
         return -ENOMEM;
-    const char *best = told->text_bytes > 0 && name_as_said(c, told, said) ? said
-                       : is_ours(c, told) && name_of_fd(told, name)        ? name
-                       : told->text_bytes > 0                              ? said
-                                                                           : NULL;
+    const char *best = NULL;
+    if (told->text_bytes > 0) {
+        name_as_said(c, told, said);
+        best = said;
+    }
+    if ((!best || !name_is_right(told, best)) && is_ours(c, told) && name_of_fd(told, name))
+        best = name;
     if (!best)
         return 0;
     r = objects_name(c->objects, &id, str_from(best));
@@ -187,10 +202,9 @@ static int other_learn(struct collector *c, const struct preload_object *told, u
 
 static int path_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
 {
-    char name[PRELOAD_TEXT_BYTES + 8];
-    size_t len = MIN((size_t)told->text_bytes, sizeof(told->text));
-    struct object_id id = {.ino = hash_bytes(told->text, len), .kind = OBJECT_ID_PATH};
-    snprintf(name, sizeof(name), "%.*s%s", (int)len, told->text, told->cut ? "…" : "");
+    char name[PATH_MAX];
+    name_as_said(c, told, name);
+    struct object_id id = {.ino = hash_bytes(name, strlen(name)), .kind = OBJECT_ID_PATH};
     int r = objects_name(c->objects, &id, str_from(name));
     return r < 0 ? r : objects_find(c->objects, &id, ret);
 }

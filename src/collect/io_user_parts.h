@@ -70,6 +70,7 @@ struct collector {
     struct map_u64 named;                /* objects that have been asked about */
     uint32_t round;                      /* of reading */
     uint32_t folder_pid, folder_round;   /* whose and when */
+    int32_t folder_fd;
     size_t folder_len;
     char folder[PATH_MAX];
     uint64_t stuck_ns;             /* since when the next number is being written */

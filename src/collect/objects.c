@@ -4,8 +4,10 @@
 #include "collect/objects_parts.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SAME(name) _Static_assert((int)OBJECT_ID_##name == (int)OBJECT_##name, "format and model")
 SAME(NONE);
@@ -165,10 +167,22 @@ int objects_name(struct objects *objects, const struct object_id *id, struct str
     return r < 0 ? r : object_entry_name(objects, index, id->flags, name);
 }
 
+bool object_record_read(const void *record, size_t bytes, struct object_record *ret)
+{
+    const size_t head_bytes = offsetof(struct object_record, text);
+    if (bytes < head_bytes || bytes > sizeof(*ret))
+        return false;
+    memset(ret, 0, sizeof(*ret));
+    memcpy(ret, record, bytes);
+    return ret->type == OBJECT_RECORD_TYPE && kind_is_known(&ret->id) &&
+           (ret->text_bytes <= bytes - head_bytes || bytes == sizeof(*ret));
+}
+
 int objects_take(struct objects *objects, const void *record, size_t bytes)
 {
-    const struct object_record *told = record;
-    if (bytes != sizeof(*told) || told->type != OBJECT_RECORD_TYPE || !kind_is_known(&told->id)) {
+    struct object_record whole;
+    const struct object_record *told = &whole;
+    if (!object_record_read(record, bytes, &whole)) {
         objects->counts.refused++;
         return 0;
     }

@@ -25,6 +25,8 @@ enum { OBJECTS_MAX = 1 << 17, OBJECT_NAME_BYTES = 4096 };
 MUST_USE int objects_open(struct sink *sink, struct objects **ret);
 void objects_close(struct objects *objects); /* NULL is fine */
 
+/* All of a record of which the ring has what is used; false: it is none. */
+bool object_record_read(const void *record, size_t bytes, struct object_record *ret);
 /* 0 or the sink's error. What is no record is counted and passed over. */
 MUST_USE int objects_take(struct objects *objects, const void *record, size_t bytes);
 /* One that no record told of gets a name of its kind and number. 0 in *ret: an id of nothing. */

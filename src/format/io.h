@@ -176,9 +176,13 @@ static inline _Bool io_copy_allowed(struct io_thread *thread, uint64_t place)
 enum io_record {
     IO_ROW = 100,  /* struct io_cell */
     IO_PATH = 101, /* struct io_path */
+    /* struct io_cell up to its buckets: it is one call. head.tid is sizes[0], head.tgid
+     * buckets[0]; the others follow from the sums. */
+    IO_ROW_ONE = 102,
 };
 
-/* A path that was asked for, seen for the first time. */
+/* A path that was asked for, seen for the first time. Of one that is not relative the record ends
+ * with the path, of others with the folder's text. */
 struct io_path {
     struct offcpu_head head;
     struct object_id id;

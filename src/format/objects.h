@@ -69,6 +69,7 @@ enum object_mark {
 /* `type` of the record, first in it: others may share the ring. */
 #define OBJECT_RECORD_TYPE 0x6a626f31u
 
+/* In the ring it ends with its text: the rest of that is not there. */
 struct object_record {
     uint32_t type;
     uint32_t tgid; /* of whoever has it open; as the kernel counts */

@@ -155,6 +155,31 @@ static void rows_that_came_through_the_ring_add_up(void **state)
     assert_int_equal(taken->c.malformed, 0);
 }
 
+static void a_row_of_one_call_gets_its_buckets_back(void **state)
+{
+    struct taken *taken = *state;
+    struct io_cell read = cell_make(SYS_read, 1), nothing = cell_make(SYS_write, 1);
+    struct io_cell untimed = cell_make(CALL_NO_SYSCALL, 1);
+    read.head.record = nothing.head.record = untimed.head.record = IO_ROW_ONE;
+    read.tally.total_ns = 5000;
+    nothing.tally.bytes = 0;
+    nothing.head.tid = 1; /* it moved nothing, but could have */
+    untimed.tally.total_ns = untimed.tally.bytes = 0;
+    const size_t bytes = offsetof(struct io_cell, tally.buckets);
+    put(taken, &read, bytes);
+    put(taken, &nothing, bytes);
+    put(taken, &untimed, bytes);
+    take(taken);
+    assert_int_equal(taken->memory.calls.calls.len, 3);
+    const struct call_row *rows = taken->memory.calls.calls.data;
+    assert_int_equal(rows[0].tally.buckets[wait_bucket(5000)], 1);
+    assert_int_equal(rows[0].tally.sizes[call_size(7)], 1);
+    assert_int_equal(rows[1].tally.buckets[0], 1);
+    assert_int_equal(rows[1].tally.sizes[0], 1);
+    assert_int_equal(rows[2].tally.buckets[0], 0);
+    assert_int_equal(rows[2].tally.sizes[0], 0);
+}
+
 static void a_row_of_later_waits_for_its_time(void **state)
 {
     struct taken *taken = *state;
@@ -175,12 +200,13 @@ static void paths_are_called_as_they_were_said(void **state)
     struct io_path whole = path_make("/etc/none", 1), part = path_make("sub/none", 2);
     struct io_path top = path_make("none", 3);
     part.relative = top.relative = 1;
+    part.folder.type = top.folder.type = OBJECT_RECORD_TYPE;
     part.folder.id.kind = top.folder.id.kind = OBJECT_ID_DIRECTORY;
     part.folder.text_kind = top.folder.text_kind = OBJECT_TEXT_PATH;
     memcpy(part.folder.text, "inner\0home", 11);
     part.folder.text_bytes = 11;
-    put(taken, &whole, sizeof(whole));
-    put(taken, &part, sizeof(part));
+    put(taken, &whole, offsetof(struct io_path, path) + whole.bytes); /* no more is told */
+    put(taken, &part, offsetof(struct io_path, folder.text) + part.folder.text_bytes);
     put(taken, &top, sizeof(top));
     take(taken);
     assert_true(str_is(path_name(taken, 1), "/etc/none"));
@@ -194,6 +220,8 @@ static void records_that_make_no_sense_are_counted_and_passed_over(void **state)
     struct io_cell cell = cell_make(SYS_read, 1);
     struct io_path none = path_make("x", 1), beyond = path_make("y", 2), open = path_make("z", 3);
     struct offcpu_head strange = {.record = 4711};
+    struct io_cell one = cell_make(SYS_read, 1);
+    one.head.record = IO_ROW_ONE;
     none.bytes = 0;
     beyond.bytes = IO_PATH_BYTES + 1;
     memset(open.path, 'a', sizeof(open.path)); /* no end */
@@ -202,12 +230,14 @@ static void records_that_make_no_sense_are_counted_and_passed_over(void **state)
     put(taken, &cell, sizeof(cell.head) - 4);
     put(taken, &none, sizeof(none));
     put(taken, &beyond, sizeof(beyond));
-    put(taken, &none, sizeof(none) - 100);
+    put(taken, &open, sizeof(open.head) + 8);
+    put(taken, &open, offsetof(struct io_path, path) + open.bytes - 1);
+    put(taken, &one, sizeof(one));
     put(taken, &strange, sizeof(strange));
     put(taken, &open, sizeof(open));
     put(taken, &cell, sizeof(cell));
     take(taken);
-    assert_int_equal(taken->c.malformed, 6);
+    assert_int_equal(taken->c.malformed, 8);
     assert_int_equal(taken->memory.calls.calls.len, 1);
     assert_int_equal(path_name(taken, 3).len, IO_PATH_BYTES - 1);
 }
@@ -263,6 +293,8 @@ int main(void)
         cmocka_unit_test(sizes_and_latencies_go_where_the_model_puts_them),
         cmocka_unit_test(every_argument_of_the_table_is_one_a_call_has),
         cmocka_unit_test_setup_teardown(rows_that_came_through_the_ring_add_up, taken_start,
+                                        taken_end),
+        cmocka_unit_test_setup_teardown(a_row_of_one_call_gets_its_buckets_back, taken_start,
                                         taken_end),
         cmocka_unit_test_setup_teardown(a_row_of_later_waits_for_its_time, taken_start, taken_end),
         cmocka_unit_test_setup_teardown(paths_are_called_as_they_were_said, taken_start, taken_end),
