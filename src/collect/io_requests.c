@@ -438,6 +438,9 @@ static int connection_end(struct io_requests *requests, struct io_connection *co
     requests->time_ns = end_ns;
     int r = protocol_close(connection->protocol, end_ns, &teller);
     connection->protocol = NULL;
+    /* It ended before it could be told what is spoken there. */
+    requests->unknown += connection->state == IO_UNDECIDED &&
+                         connection->bytes[PROTOCOL_OUT] + connection->bytes[PROTOCOL_IN] > 0;
     if (connection->id == 0)
         return r;
     const struct connection_end end = {
