@@ -164,9 +164,9 @@ static void put_table(struct io_run *run, struct value *root, const char *key, c
 {
     size_t shown = run->tables.limit == 0 ? all : MIN(all, run->tables.limit);
     if (shown < all)
-        title = arena_printf(run->arena, "%s (%zu of %zu%s%s)", title, shown, all,
-                             run->tables.brief ? "; --" : "; --limit 0: all",
-                             run->tables.brief ? key : "");
+        title = arena_printf(
+            run->arena, "%s (%zu of %s%s%s)", title, shown, amount(run, (double)all, UNIT_COUNT),
+            run->tables.brief ? "; --" : "; --limit 0: all", run->tables.brief ? key : "");
     value_put(root, key, title, table);
 }
 
