@@ -161,6 +161,18 @@ static struct preload_thread *place_of(struct core_self *self)
     return core_place(self, PRELOAD_LOCK_HOOKS);
 }
 
+void core_settle(void)
+{
+    struct core_self *self = &core_self;
+    for (int i = 0; i < PRELOAD_FAMILIES; i++)
+        if (families[i].places && !self->busy && !core_sandboxed) {
+            self->busy = true;
+            (void)core_place(self, (enum preload_family_name)i);
+            self->busy = false;
+        }
+    core_sandboxed = true;
+}
+
 /* Room for a record of `bytes` with `spare` behind it, in one piece; NULL: none. */
 struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare)
 {

@@ -22,6 +22,7 @@ extern bool core_on; /* those for locks */
 extern bool core_io_on;
 /* The process has begun to forbid itself system calls: ours must not be its end. */
 extern bool core_sandboxed;
+void core_settle(void); /* what is to be asked is asked now; it is sandboxed from then on */
 
 enum { CORE_HELD_MAX = 16, CORE_RECENT = 16 };
 
