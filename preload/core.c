@@ -291,7 +291,14 @@ static bool is_told(struct core_home *home, const struct preload_thread *place,
         recent = &home->recent[home->recent_next++ % CORE_RECENT];
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
-    return recent->told++ >= TOLD_MAX;
+    if (recent->told++ < TOLD_MAX)
+        return false;
+    /* All has been read, and it is still not known: another one of the same depth may have come,
+     * or it cannot be taught. It is told again, more and more rarely. */
+    if (tail != place->head)
+        return true;
+    recent->passed++;
+    return (recent->passed & (recent->passed - 1)) != 0;
 }
 
 static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
