@@ -50,7 +50,7 @@ static const char *const parts[] = {
     "io.lost.stacks",       "io.lost.stacks_spared", "io.lost.stacks_unreadable",
     "io.lost.stacks_stale", "io.lost.stacks_stray",  "io.lost.objects",
     "io.lost.paths",        "io.lost.heads",         "io.lost.kernel_stacks",
-    "loss.request_events",  "loss.io_stacks",
+    "loss.request_events",  "loss.io_stacks",        "io.lost.stacks_skipped",
 };
 /* And nothing at all was lost: stacks were copied instead. */
 static const char nothing_lost[] = "io.lost.known_full";

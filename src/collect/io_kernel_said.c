@@ -162,9 +162,9 @@ int io_said_task(struct collector *c, enum cpu_task task, int pid, int tid)
 int io_said_drain(struct collector *c, uint64_t now_ns)
 {
     struct io_kernel_said *said = c->said;
-    int r = 0, looks = 0;
-    if (!said || !said->uprobes)
-        return 0;
+    int r = said ? io_requests_drain(said->requests, now_ns) : 0, looks = 0;
+    if (r < 0 || !said || !said->uprobes)
+        return r;
     for (size_t i = 0; i < said->processes.len && looks < LOOKS_A_ROUND && r == 0; i++) {
         struct looked *looked = &said->processes.data[i];
         if (looked->next_ns > now_ns)
