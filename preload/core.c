@@ -161,18 +161,6 @@ static struct preload_thread *place_of(struct core_self *self)
     return core_place(self, PRELOAD_LOCK_HOOKS);
 }
 
-void core_settle(void)
-{
-    struct core_self *self = &core_self;
-    for (int i = 0; i < PRELOAD_FAMILIES; i++)
-        if (families[i].places && !self->busy && !core_sandboxed) {
-            self->busy = true;
-            (void)core_place(self, (enum preload_family_name)i);
-            self->busy = false;
-        }
-    core_sandboxed = true;
-}
-
 /* Room for a record of `bytes` with `spare` behind it, in one piece; NULL: none. */
 struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare)
 {
@@ -209,6 +197,20 @@ void core_place_mark(const struct preload_thread *place, enum preload_family_nam
     uint64_t *word = &header->families[family].fresh[at / 64], bit = UINT64_C(1) << at % 64;
     if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
         __atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+}
+
+void core_settle(void)
+{
+    struct core_self *self = &core_self;
+    for (int i = 0; i < PRELOAD_FAMILIES; i++)
+        if (families[i].places && !self->busy && !core_sandboxed) {
+            self->busy = true;
+            const struct preload_thread *place = core_place(self, (enum preload_family_name)i);
+            if (place)
+                core_place_mark(place, (enum preload_family_name)i);
+            self->busy = false;
+        }
+    core_sandboxed = true;
 }
 
 static bool is_known(const struct preload_known *known, const struct preload_registers *at)
@@ -289,7 +291,14 @@ static bool is_told(struct core_home *home, const struct preload_thread *place,
         recent = &home->recent[home->recent_next++ % CORE_RECENT];
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
-    return recent->told++ >= TOLD_MAX;
+    if (recent->told++ < TOLD_MAX)
+        return false;
+    /* All has been read, and it is still not known: another one of the same depth may have come,
+     * or it cannot be taught. It is told again, more and more rarely. */
+    if (tail != place->head)
+        return true;
+    recent->passed++;
+    return (recent->passed & (recent->passed - 1)) != 0;
 }
 
 static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,

@@ -37,7 +37,7 @@ enum {
     PRELOAD_RINGS_LARGE = 128,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
     PRELOAD_KNOWN = 128,            /* stacks of a thread, */
-    PRELOAD_KNOWN_WAYS = 8,         /* in sets of so many */
+    PRELOAD_KNOWN_WAYS = 32,         /* in sets of so many */
     PRELOAD_KNOWN_SLOTS = 150,
     PRELOAD_REGISTERS = 12,
     PRELOAD_ROWS = 32,       /* of waits that are added up there, by what they have in common */
