@@ -262,7 +262,9 @@ struct value io_honesty_value(struct arena *arena, const struct io_honesty *hone
     value_put(&map, "calls", NULL, count_value(honesty->calls, "calls were not counted"));
     value_put(&map, "folded", "without thread, object or stack",
               count_value(honesty->folded, "it was not counted"));
-    double known = (double)honesty->recognised.value + (double)honesty->copied.value;
+    /* The user tier copies none: it walks those that are new. */
+    double fresh = (double)(honesty->copied.known ? honesty->copied : honesty->walked).value;
+    double known = (double)honesty->recognised.value + fresh;
     value_put(&map, "recognised_pct", "stacks recognised",
               share_value(honesty->recognised, known, "stacks were not asked for, or not counted",
                           "no stack was looked at"));

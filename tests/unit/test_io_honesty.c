@@ -111,6 +111,17 @@ static void what_was_not_seen_is_listed_with_how_much_and_why(void **state)
     assert_string_equal(honesty.facts.not_higher, "not root");
 }
 
+static void without_copies_stacks_that_were_walked_are_those_that_were_not_recognised(void **state)
+{
+    (void)state;
+    static const struct counter counters[] = {{"io.stacks_recognised", UNIT_COUNT, 90},
+                                              {"io.stacks_walked", UNIT_COUNT, 10}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct io_honesty honesty = load(&arena, counters, 2, "{\"tier\": \"user\"}", true);
+    struct value map = io_honesty_value(&arena, &honesty);
+    assert_true(value_get(&map, "recognised_pct")->real == 90.0);
+}
+
 static void what_the_document_tells_is_not_told_twice(void **state)
 {
     (void)state;
@@ -160,6 +171,7 @@ int main(void)
         TEST(every_figure_comes_from_its_counter),
         TEST(what_has_no_counter_is_not_measured),
         TEST(what_was_not_seen_is_listed_with_how_much_and_why),
+        TEST(without_copies_stacks_that_were_walked_are_those_that_were_not_recognised),
         TEST(what_the_document_tells_is_not_told_twice),
         TEST(a_full_ring_loses_parts_of_calls_in_the_kernel_tier_and_calls_in_the_user_tier),
         TEST(a_document_that_is_no_json_says_nothing),
