@@ -78,7 +78,8 @@ def ten_thousand_files_are_counted_with_or_without_room():
         found = sum(row["count"] for row in rows if row["call"] == call
                     and "/many/tiny-" in row.get("name", ""))
         folded = sum(row["count"] for row in rows if row["call"] == call and "name" not in row)
-        assert found + folded == count, (call, found, folded)
+        # What the program says at its end may have lost its name, too.
+        assert count <= found + folded <= count + (10 if call == "write" else 0), (call, found, folded)
     folded = sum(row["count"] for row in rows if "name" not in row)
     assert folded == counters["io.folded"], (folded, counters["io.folded"])
     # With room for what one round brings most keep their names; a busy machine has long rounds.
