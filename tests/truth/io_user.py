@@ -117,6 +117,28 @@ def libraries_that_come_later_are_seen():
     nothing_lost(counters)
 
 
+def a_number_that_is_given_out_again_is_another_object():
+    """Closed through libc, made again by a call that nobody told of."""
+    code = """if True:
+        import os
+        for i in range(100):
+            fd = os.open(f'first-{i}.dat', os.O_CREAT | os.O_WRONLY)
+            os.write(fd, b'file')
+            os.close(fd)
+            ends = os.pipe()
+            assert fd in ends
+            os.write(ends[1], b'pipes')
+            assert os.read(ends[0], 100) == b'pipes'
+            os.close(ends[0]), os.close(ends[1])"""
+    rows, counters, _ = run(sys.executable, "-c", code)
+    files = [row for row in rows if "/first-" in row.get("name", "")]
+    pipes = [row for row in rows if row.get("name", "").startswith("pipe:")]
+    assert total(files, "write") == total(pipes, "write") == total(pipes, "read") == 100, (files, pipes)
+    assert total(files, "write", "bytes") == 400 and total(pipes, "write", "bytes") == 500
+    assert len({row["name"] for row in files}) == 100
+    nothing_lost(counters)
+
+
 def what_cannot_be_seen_is_an_error():
     words = run(static, "short", status=4)
     assert "no call can be seen" in words and "static" in words, words
@@ -231,6 +253,7 @@ CASES = {
     "tiny": ten_thousand_files_are_counted_with_or_without_room,
     "threads": two_thousand_threads_are_seen,
     "tree": children_are_counted_with_their_parents,
+    "reused": a_number_that_is_given_out_again_is_another_object,
     "plugin": libraries_that_come_later_are_seen,
     "unseen": what_cannot_be_seen_is_an_error,
     "sanitized": a_program_with_a_sanitizer_runs,
