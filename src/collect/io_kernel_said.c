@@ -225,6 +225,11 @@ const char *io_said_na(const struct collector *c)
     return c->said && c->said->uprobes_na[0] ? c->said->uprobes_na : NULL;
 }
 
+uint64_t io_said_encrypted(const struct collector *c)
+{
+    return c->said ? io_requests_encrypted(c->said->requests) : 0;
+}
+
 int io_said_finish(struct collector *c)
 {
     struct io_kernel_said *said = c->said;

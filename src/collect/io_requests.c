@@ -493,6 +493,11 @@ static int counters_tell(struct io_requests *requests)
     return r;
 }
 
+uint64_t io_requests_encrypted(const struct io_requests *requests)
+{
+    return requests->encrypted;
+}
+
 int io_requests_drain(struct io_requests *requests, uint64_t now_ns)
 {
     return io_rows_flush(&requests->rows, now_ns);
