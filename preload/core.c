@@ -123,6 +123,7 @@ static struct preload_thread *place_take(enum preload_family_name family, uint32
         place->tid = tid;
         place->serial = serial;
         place->open_start_ns = 0;
+        place->anew_head = place->anew_bytes = 0;
         /* Only some may be large at a time: programs of thousands of threads exist. */
         place->ring_limit = (serial + i) % count < PRELOAD_RINGS_LARGE ? PRELOAD_RING_BYTES
                                                                        : PRELOAD_RING_LIMIT;
@@ -161,19 +162,33 @@ static struct preload_thread *place_of(struct core_self *self)
     return core_place(self, PRELOAD_LOCK_HOOKS);
 }
 
+/* Bytes that are to be read. */
+static uint64_t ring_waiting(const struct preload_thread *place, uint64_t tail)
+{
+    uint64_t used = place->head - tail;
+    bool skips = tail < place->anew_head && used >= place->anew_bytes;
+    return skips ? used - place->anew_bytes : used;
+}
+
 /* Room for a record of `bytes` with `spare` behind it, in one piece; NULL: none. */
 struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare)
 {
     uint64_t head = place->head;
-    uint64_t used = head - __atomic_load_n(&place->tail, __ATOMIC_ACQUIRE);
+    uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_ACQUIRE);
+    uint64_t used = head - tail;
     uint32_t at = (uint32_t)(head % PRELOAD_RING_BYTES);
     uint32_t to_end = PRELOAD_RING_BYTES - at;
     /* One that has been read to its end begins anew: its memory is touched only as far as what
-     * is unread at a time reaches. */
+     * is unread at a time reaches. Until that is read, what lies before is all the room. */
     bool anew = used == 0 && at >= RING_ANEW_BYTES;
     uint32_t pad = to_end < bytes || anew ? to_end : 0;
-    if (used + pad + bytes + spare > place->ring_limit)
+    if (ring_waiting(place, tail) + bytes + spare > place->ring_limit ||
+        used + pad + bytes > PRELOAD_RING_BYTES)
         return NULL;
+    if (anew) {
+        place->anew_head = head + pad;
+        place->anew_bytes = pad;
+    }
     if (pad > 0) {
         struct preload_record *record = (void *)(place->ring + at);
         *record = (struct preload_record){.kind = PRELOAD_PAD, .bytes = pad};
@@ -457,7 +472,8 @@ static bool is_single(const struct preload_thread *place, const struct preload_w
     if (wait->record.kind == PRELOAD_WAIT)
         return ns >= PRELOAD_LONG_NS;
     return ns >= PRELOAD_HOLD_LONG_NS &&
-           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < place->ring_limit / 2;
+           ring_waiting(place, __atomic_load_n(&place->tail, __ATOMIC_RELAXED)) <
+               place->ring_limit / 2;
 }
 
 static void wait_put(struct core_self *self, struct preload_thread *place,

@@ -78,7 +78,8 @@ def ten_thousand_files_are_counted_with_or_without_room():
         found = sum(row["count"] for row in rows if row["call"] == call
                     and "/many/tiny-" in row.get("name", ""))
         folded = sum(row["count"] for row in rows if row["call"] == call and "name" not in row)
-        assert found + folded == count, (call, found, folded)
+        # What the program says at its end may have lost its name, too.
+        assert count <= found + folded <= count + (10 if call == "write" else 0), (call, found, folded)
     folded = sum(row["count"] for row in rows if "name" not in row)
     assert folded == counters["io.folded"], (folded, counters["io.folded"])
     # With room for what one round brings most keep their names; a busy machine has long rounds.
@@ -113,6 +114,28 @@ def libraries_that_come_later_are_seen():
     rows = of(rows, "plugged.dat")
     assert total(rows, "pread64") == 50000, rows
     assert any(row["stack"][:2] == ["pread", "plugin_reads"] for row in rows), rows
+    nothing_lost(counters)
+
+
+def a_number_that_is_given_out_again_is_another_object():
+    """Closed through libc, made again by a call that nobody told of."""
+    code = """if True:
+        import os
+        for i in range(100):
+            fd = os.open(f'first-{i}.dat', os.O_CREAT | os.O_WRONLY)
+            os.write(fd, b'file')
+            os.close(fd)
+            ends = os.pipe()
+            assert fd in ends
+            os.write(ends[1], b'pipes')
+            assert os.read(ends[0], 100) == b'pipes'
+            os.close(ends[0]), os.close(ends[1])"""
+    rows, counters, _ = run(sys.executable, "-c", code)
+    files = [row for row in rows if "/first-" in row.get("name", "")]
+    pipes = [row for row in rows if row.get("name", "").startswith("pipe:")]
+    assert total(files, "write") == total(pipes, "write") == total(pipes, "read") == 100, (files, pipes)
+    assert total(files, "write", "bytes") == 400 and total(pipes, "write", "bytes") == 500
+    assert len({row["name"] for row in files}) == 100
     nothing_lost(counters)
 
 
@@ -230,6 +253,7 @@ CASES = {
     "tiny": ten_thousand_files_are_counted_with_or_without_room,
     "threads": two_thousand_threads_are_seen,
     "tree": children_are_counted_with_their_parents,
+    "reused": a_number_that_is_given_out_again_is_another_object,
     "plugin": libraries_that_come_later_are_seen,
     "unseen": what_cannot_be_seen_is_an_error,
     "sanitized": a_program_with_a_sanitizer_runs,
