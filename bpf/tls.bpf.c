@@ -34,11 +34,45 @@ struct {
     __type(value, __u64);
 } tls_counts SEC(".maps");
 
+/* Pieces that were lost since the last that was told, by SSL and process. */
+struct tls_lost_key {
+    __u64 ssl;
+    __u32 tgid, unused;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, IO_HEADS_THREADS_MAX);
+    __type(key, struct tls_lost_key);
+    __type(value, __u32);
+} tls_lost SEC(".maps");
+
 static __always_inline void tls_count(__u32 which)
 {
     __u64 *count = bpf_map_lookup_elem(&tls_counts, &which);
     if (count)
         *count += 1;
+}
+
+static __noinline int lost_add(__u64 ssl, __u32 tgid)
+{
+    struct tls_lost_key key = {.ssl = ssl, .tgid = tgid};
+    __u32 one = 1, *lost = bpf_map_lookup_elem(&tls_lost, &key);
+    if (lost)
+        *lost += 1;
+    else
+        bpf_map_update_elem(&tls_lost, &key, &one, BPF_ANY);
+    tls_count(IO_HEADS_LOST);
+    return 0;
+}
+
+static __noinline __u32 lost_take(__u64 ssl, __u32 tgid)
+{
+    struct tls_lost_key key = {.ssl = ssl, .tgid = tgid};
+    const __u32 *found = bpf_map_lookup_elem(&tls_lost, &key);
+    __u32 lost = found ? *found : 0;
+    if (found)
+        bpf_map_delete_elem(&tls_lost, &key);
+    return lost;
 }
 
 static __always_inline int tls_enter(const struct pt_regs *regs, __u64 buffer, __u64 length)
@@ -66,7 +100,7 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
     piece->ino = 0;
     piece->ssl = tls->ssl;
     piece->moved = moved;
-    piece->lost = 0;
+    piece->lost = lost_take(tls->ssl, thread->kernel_tgid);
     piece->len = 0;
     piece->marks = marks;
 }
@@ -79,10 +113,8 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
         struct io_heads_piece *piece = bpf_ringbuf_reserve(                                        \
             &told, sizeof(*piece) - IO_HEAD_BYTES + (room), 0);                                    \
         __u32 take = moved < (room) ? (__u32)moved : (room);                                       \
-        if (!piece) {                                                                              \
-            tls_count(IO_HEADS_LOST);                                                              \
-            return 0;                                                                              \
-        }                                                                                          \
+        if (!piece)                                                                                \
+            return lost_add(tls->ssl, thread->kernel_tgid);                                        \
         piece_fill(piece, thread, tls, moved, marks);                                              \
         asm volatile("" : "+r"(take));                                                             \
         if (take > 0 && take <= (room) &&                                                          \

@@ -305,8 +305,13 @@ EXPORT int prctl(int option, ...)
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long),
                   c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
-    if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
-        core_sandboxed = true;
+    /* Then not even the clock may be read. */
+    bool strict = (option == PR_SET_SECCOMP && a == 1) ||
+                  (option == PR_SET_TSC && a == PR_TSC_SIGSEGV);
+    if (strict)
+        core_on = core_io_on = false;
+    else if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
+        core_settle();
     if (!next_io.prctl)
         io_resolve();
     if (!next_io.prctl)
