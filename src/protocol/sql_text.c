@@ -131,9 +131,9 @@ static void quoted(struct sql *sql, uint8_t quote, bool backslashes)
     sql->at++;
     while (sql->at < sql->end) {
         uint8_t c = *sql->at++;
-        if (c == '\\' && backslashes && sql->at < sql->end)
-            sql->at++;
-        else if (c == quote && sql->at < sql->end && *sql->at == quote)
+        bool more = sql->at < sql->end;
+        bool doubled = c == quote && more && *sql->at == quote;
+        if (doubled || (c == '\\' && backslashes && more))
             sql->at++;
         else if (c == quote)
             return;
@@ -426,20 +426,20 @@ static void token(struct sql *sql)
     uint8_t first = sign ? peek(sql, 1) : c, second = peek(sql, sign ? 2 : 1);
     bool numeric = is_digit(first) ||
                    (first == '.' && is_digit(second) && (sign || sql->before != BEFORE_VALUE));
-    if (quotes(sql))
+    if (quotes(sql) || (c == '$' && sql->dialect == SQL_POSTGRESQL && dollar_quoted(sql)))
+        return;
+    if (starts(sql, "::") || starts(sql, ":=")) {
+        other(sql, peek(sql, 1) == ':' ? BEFORE_VALUE : BEFORE_OPERATOR);
+        put(sql, sql->at, 2);
+        sql->at += 2;
+        return;
+    }
+    if (placeholder(sql))
         return;
     if (numeric)
         number(sql);
     else if (is_word(c))
         word(sql);
-    else if (c == '$' && sql->dialect == SQL_POSTGRESQL && dollar_quoted(sql))
-        return;
-    else if (starts(sql, "::") || starts(sql, ":=")) {
-        other(sql, c == ':' && peek(sql, 1) == ':' ? BEFORE_VALUE : BEFORE_OPERATOR);
-        put(sql, sql->at, 2);
-        sql->at += 2;
-    } else if (placeholder(sql))
-        return;
     else if (c == '(' || c == '[')
         open_list(sql);
     else if (c == ')' || c == ']')
@@ -464,19 +464,19 @@ static void cut_close(struct sql *sql)
     }
 }
 
-size_t sql_normalise(enum sql_dialect dialect, struct str text, char *to, size_t room,
+size_t sql_normalise(enum sql_dialect dialect, struct str sql, char *to, size_t room,
                      uint64_t *ret_hash)
 {
-    struct sql sql = {.dialect = dialect,
-                      .at = (const uint8_t *)text.data,
-                      .end = (const uint8_t *)text.data + text.len,
-                      .to = to,
-                      .room = room};
-    while (sql.at < sql.end)
-        token(&sql);
-    cut_close(&sql);
-    while (sql.len > 0 && (to[sql.len - 1] == ';' || to[sql.len - 1] == ' '))
-        sql.len--;
-    *ret_hash = sql.hash;
-    return sql.len;
+    struct sql state = {.dialect = dialect,
+                        .at = (const uint8_t *)sql.data,
+                        .end = (const uint8_t *)sql.data + sql.len,
+                        .to = to,
+                        .room = room};
+    while (state.at < state.end)
+        token(&state);
+    cut_close(&state);
+    while (state.len > 0 && (to[state.len - 1] == ';' || to[state.len - 1] == ' '))
+        state.len--;
+    *ret_hash = state.hash;
+    return state.len;
 }
