@@ -200,6 +200,7 @@ static void copies_are_one_request_each(void **state)
     SAY('s', '2', "");
     SAY('s', 'G', "\0\0\0");
     SAY('c', 'd', "1\t2\n");
+    SAY('c', 'S', ""); /* and so is this one */
     SAY('c', 'c', "");
     SAY('c', 'S', "");
     SAY('s', 'C', "COPY 1\0");
