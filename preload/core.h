@@ -36,6 +36,7 @@ struct core_held { /* a lock whose hold is timed */
 struct core_recent { /* stacks told since whyslow has last read */
     uint64_t tag, tail;
     uint32_t told;
+    uint32_t passed; /* over, since all that was told has been read */
 };
 
 /* A thread in one family of hooks. */

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -90,39 +91,48 @@ static struct object_id id_of(const struct preload_object *told)
     return id;
 }
 
-static bool is_same_file(const struct preload_object *told, const struct stat *found)
+/* Paths are the target's: looking must not mount, nor wait for another machine. */
+static bool is_same_file(const struct preload_object *told, const char *path, bool *ret_deleted)
 {
-    return found->st_ino == told->ino;
+    struct statx found;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO | STATX_NLINK,
+              &found) < 0)
+        return false;
+    *ret_deleted = found.stx_nlink == 0;
+    return found.stx_ino == told->ino &&
+           ((uint64_t)found.stx_dev_major << 20 | found.stx_dev_minor) == told->dev;
 }
 
 /* What /proc says of the fd; false: it is another's by now, or closed. */
 static bool name_of_fd(const struct preload_object *told, char name[PATH_MAX])
 {
+    static const char words[] = " (deleted)";
     char path[64];
-    struct stat found;
+    bool deleted;
     snprintf(path, sizeof(path), "/proc/%u/fd/%d", told->pid, told->fd);
     ssize_t n = readlink(path, name, PATH_MAX - 1);
-    if (n <= 0 || stat(path, &found) < 0 || !is_same_file(told, &found))
+    if (n <= 0 || !is_same_file(told, path, &deleted))
         return false;
-    static const char deleted[] = " (deleted)";
-    size_t len = (size_t)n, tail = sizeof(deleted) - 1;
-    if (found.st_nlink == 0 && len > tail && memcmp(name + len - tail, deleted, tail) == 0)
+    size_t len = (size_t)n, tail = sizeof(words) - 1;
+    if (deleted && len > tail && memcmp(name + len - tail, words, tail) == 0)
         len -= tail;
     name[len] = '\0';
     return true;
 }
 
 /* Where its relative paths begin, as of a moment ago: asked for once a round. */
-static struct str folder_of(struct collector *c, uint32_t pid, int32_t fd)
+static struct str folder_of(struct collector *c, const struct preload_object *told)
 {
     char path[64];
+    uint32_t pid = told->pid;
+    int32_t fd = told->folder;
     bool same = c->folder_pid == pid && c->folder_fd == fd;
     if (!same || c->folder_round != c->round) {
         if (fd < 0)
             snprintf(path, sizeof(path), "/proc/%u/cwd", pid);
         else
             snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
-        ssize_t n = readlink(path, c->folder, sizeof(c->folder));
+        ssize_t n = is_ours(c, told) ? readlink(path, c->folder, sizeof(c->folder)) : -1;
         /* Of one that is gone: it was most likely where it began. */
         if (n <= 0 && !same && fd < 0)
             n = getcwd(c->folder, sizeof(c->folder)) ? (ssize_t)strlen(c->folder) : 0;
@@ -143,20 +153,13 @@ static void name_as_said(struct collector *c, const struct preload_object *told,
     while (text.len > 2 && text.data[0] == '.' && text.data[1] == '/')
         text = (struct str){text.data + 2, text.len - 2};
     if (text.len > 0 && text.data[0] != '/' && told->origin != PRELOAD_SEEN)
-        folder = folder_of(c, told->pid, told->folder);
+        folder = folder_of(c, told);
     if (folder.len + text.len + 8 > PATH_MAX)
         folder.len = 0;
     bool here = text.len == 1 && text.data[0] == '.' && folder.len > 0;
     snprintf(name, PATH_MAX, "%.*s%s%.*s%s", (int)folder.len, folder.data,
              folder.len && !here ? "/" : "", here ? 0 : (int)text.len, text.data,
              told->cut ? "…" : "");
-}
-
-/* The same file is there. */
-static bool name_is_right(const struct preload_object *told, const char *name)
-{
-    struct stat found;
-    return !told->cut && stat(name, &found) == 0 && is_same_file(told, &found);
 }
 
 static int file_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
@@ -170,11 +173,13 @@ static int file_learn(struct collector *c, const struct preload_object *told, ui
     if (!named)
         return -ENOMEM;
     const char *best = NULL;
+    bool deleted;
     if (told->text_bytes > 0) {
         name_as_said(c, told, said);
         best = said;
     }
-    if ((!best || !name_is_right(told, best)) && is_ours(c, told) && name_of_fd(told, name))
+    bool right = best && !told->cut && is_same_file(told, best, &deleted);
+    if (!right && is_ours(c, told) && name_of_fd(told, name))
         best = name;
     if (!best)
         return 0;

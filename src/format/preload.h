@@ -37,7 +37,7 @@ enum {
     PRELOAD_RINGS_LARGE = 128,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
     PRELOAD_KNOWN = 128,            /* stacks of a thread, */
-    PRELOAD_KNOWN_WAYS = 8,         /* in sets of so many */
+    PRELOAD_KNOWN_WAYS = 32,        /* in sets of so many */
     PRELOAD_KNOWN_SLOTS = 150,
     PRELOAD_REGISTERS = 12,
     PRELOAD_ROWS = 32,       /* of waits that are added up there, by what they have in common */
@@ -213,6 +213,8 @@ struct preload_thread {
     uint32_t open_other;
     uint32_t open_stack;
     uint32_t ring_limit; /* bytes that may wait to be read */
+    /* The ring was begun anew: what was skipped for that is not counted until it has been read. */
+    uint64_t anew_head, anew_bytes;
     /* Written by whyslow. */
     uint64_t tail __attribute__((aligned(128)));
     uint64_t known_tags[PRELOAD_KNOWN]; /* preload_known_tag() of each; 0: none */

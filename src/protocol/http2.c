@@ -194,6 +194,15 @@ static bool fragment_strip(struct http2_side *side)
     return true;
 }
 
+/* What tables and blocks leave to streams of the memory that a connection may take. */
+static size_t streams_room(const struct http2 *http)
+{
+    size_t used = sizeof(*http);
+    for (unsigned i = 0; i < ARRAY_SIZE(http->sides); i++)
+        used += http->sides[i].hpack.size + http->sides[i].block_room;
+    return PROTOCOL_MEMORY_BYTES - MIN(used, (size_t)PROTOCOL_MEMORY_BYTES);
+}
+
 static int block_end(struct talk *talk)
 {
     struct http2_side *side = talk->side;
@@ -212,8 +221,9 @@ static int block_end(struct talk *talk)
     if (r == -EBADMSG || r == -E2BIG)
         r = PROTOCOL_BROKEN;
     if (r == 0 && side->first.type == FRAME_HEADERS)
-        r = talk->asks ? http2_ask(&talk->http->streams, &message, talk->teller)
-                       : http2_answer(&talk->http->streams, &message, talk->teller);
+        r = talk->asks
+                ? http2_ask(&talk->http->streams, &message, streams_room(talk->http), talk->teller)
+                : http2_answer(&talk->http->streams, &message, talk->teller);
     http2_message_deinit(&message);
     return r;
 }

@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* With two tables and two blocks this stays below what a connection may take. */
-enum { STREAMS_BYTES = 20 << 10, PAYLOADS_BYTES = STREAMS_BYTES / 2 };
-
 struct http2_stream {
     uint32_t id;
     uint64_t start_ns, first_byte_ns;
@@ -210,7 +207,7 @@ void http2_streams_deinit(struct http2_streams *streams)
 
 /* ---- messages ---- */
 
-static int stream_open(struct http2_streams *streams, struct http2_message *message)
+static int stream_open(struct http2_streams *streams, struct http2_message *message, size_t room)
 {
     struct str method = {message->method, message->method_len};
     struct str target = {message->target, message->target_len};
@@ -233,18 +230,18 @@ static int stream_open(struct http2_streams *streams, struct http2_message *mess
     stream->text_len = len;
     memcpy(stream->text, text, len);
     stream->memory = sizeof(*stream) + len;
-    if (message->payload.data && streams->waiting.memory < PAYLOADS_BYTES) {
+    if (message->payload.data && streams->waiting.memory < room / 2) {
         stream->payload = message->payload;
         stream->memory += HTTP_PAYLOAD_BYTES;
         message->payload = (struct http_payload){0};
     }
-    int r = waiting_push(&streams->waiting, stream, stream->memory, STREAMS_BYTES);
+    int r = waiting_push(&streams->waiting, stream, stream->memory, room);
     if (r != 0)
         stream_free(stream);
     return r;
 }
 
-int http2_ask(struct http2_streams *streams, struct http2_message *message,
+int http2_ask(struct http2_streams *streams, struct http2_message *message, size_t room,
               const struct protocol_teller *teller)
 {
     struct str host = {message->host, message->host_len};
@@ -256,7 +253,7 @@ int http2_ask(struct http2_streams *streams, struct http2_message *message,
         return 0;
     }
     streams->newest = message->stream;
-    int r = stream_open(streams, message);
+    int r = stream_open(streams, message, room);
     if (r == 0 && !streams->service_told && http_host_valid(host)) {
         streams->service_told = true;
         r = teller->service(teller->context, host);

@@ -39,7 +39,8 @@ MUST_USE int http2_fields_read(struct http2_message *message, struct hpack *hpac
                                const uint8_t *block, size_t len, bool payloads);
 void http2_message_deinit(struct http2_message *message);
 
-MUST_USE int http2_ask(struct http2_streams *streams, struct http2_message *message,
+/* `room`: bytes that all streams may take. */
+MUST_USE int http2_ask(struct http2_streams *streams, struct http2_message *message, size_t room,
                        const struct protocol_teller *teller);
 MUST_USE int http2_answer(struct http2_streams *streams, const struct http2_message *message,
                           const struct protocol_teller *teller);

@@ -92,10 +92,12 @@ static void what_is_idle_is_a_call_but_ranks_no_file_peer_or_place(void **state)
     made_io_call(made, 1, 1, "read", zero, 1, 4, 10);
     made_io_call(made, 1, 1, "write", pipe, 1, 3, 10);
     made_io_call(made, 1, 1, "sendto", server, 1, 2, 10);
+    made_io_call(made, 1, 1, "fcntl", pipe, 1, 0, 0);
+    made_io_call(made, 1, 1, "clone", 0, 1, 0, 0);
     struct io_sums sums = sums_of(made);
     assert_int_equal(sums.idle_calls, 7);
     assert_int_equal(sums.idle_ns, made_io_ns(700));
-    assert_int_equal(sums.calls, 4);
+    assert_int_equal(sums.calls, 6);
     assert_int_equal(sums.calls_ns, made_io_ns(14));
     assert_int_equal(call_named(&sums, "futex")->tally.count, 1);
     assert_int_equal(call_named(&sums, "recvfrom")->tally.count, 2);

@@ -443,7 +443,8 @@ static void processes(void)
     pid_t pid = fork();
     if (pid == 0)
         _exit(read(fd, bytes, 5) == 5 ? 7 : 1);
-    printf("child %x, position %ld\n", status_of(pid), (long)lseek(fd, 0, SEEK_CUR));
+    printf("child %x,", status_of(pid));
+    printf(" position %ld\n", (long)lseek(fd, 0, SEEK_CUR));
     pid = vfork();
     if (pid == 0) {
         close(fd);
