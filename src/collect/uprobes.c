@@ -64,7 +64,7 @@ static int number_read(const char *path, uint64_t *ret)
 
 int uprobes_open(struct uprobes **ret, struct why *why)
 {
-    uint64_t type, bit;
+    uint64_t type = 0, bit = 0;
     int r = number_read("/sys/bus/event_source/devices/uprobe/type", &type);
     if (r == 0)
         r = number_read("/sys/bus/event_source/devices/uprobe/format/retprobe", &bit);

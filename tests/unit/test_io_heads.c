@@ -256,7 +256,7 @@ static void of_a_long_piece_only_its_head_is_there_but_its_length_is_known(void 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
     memset(buffer, 'x', LONG);
-    memcpy(buffer, "say", 3);
+    buffer[0] = 's', buffer[1] = 'a', buffer[2] = 'y';
     assert_int_equal(write(pair[0], buffer, LONG), LONG);
     (void)take(&f, 0);
     assert_int_equal(heard.count, 1);
@@ -287,6 +287,10 @@ static void a_connection_is_known_from_its_start_with_peer_port_and_role(void **
         if (head->record == IO_HEADS_MET && mets < 2)
             met[mets++] = (const void *)head;
     assert_int_equal(mets, 2);
+    assert_non_null(met[0]);
+    assert_non_null(met[1]);
+    if (!met[0] || !met[1]) /* for the analyser, which does not know that assertions end a test */
+        return;
     assert_true(met[0]->object.id.flags & OBJECT_ID_CLIENT);
     assert_true(met[1]->object.id.flags & OBJECT_ID_SERVER);
     for (size_t i = 0; i < 2; i++) {
@@ -334,7 +338,7 @@ static void a_connection_tells_no_more_than_its_share_and_the_loss_is_known(void
     char *buffer = calloc(1, BYTES);
     start(&f);
     connect_both(&client, &server);
-    memcpy(buffer, "say", 3);
+    buffer[0] = 's', buffer[1] = 'a', buffer[2] = 'y';
     /* The ring has room for fewer than a connection may tell, so that both bounds are met. */
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(write(client, buffer, BYTES), BYTES);
