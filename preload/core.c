@@ -723,7 +723,7 @@ static void family_map(int fd, enum preload_family_name family, uint64_t offset,
 
 static bool memory_map(const char *path)
 {
-    struct stat stat;
+    struct stat stat = {0};
     int fd = (int)core_raw(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0)
         return false;

@@ -36,6 +36,7 @@ struct statx;
 
 /* What compilers call in their place when they check sizes (_FORTIFY_SOURCE), and what programs
  * of older libcs were linked against; headers may not declare them. */
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are libc's */
 ssize_t __read_chk(int fd, void *buf, size_t count, size_t size);
 ssize_t __pread_chk(int fd, void *buf, size_t count, off_t offset, size_t size);
 int __open_2(const char *path, int flags);
@@ -52,6 +53,7 @@ int __xstat(int version, const char *path, struct stat *to);
 int __lxstat(int version, const char *path, struct stat *to);
 int __fxstat(int version, int fd, struct stat *to);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *to, int flags);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* What each returns, its name, its arguments. */
 #define IO_FUNCTIONS(ROW)                                                                          \
@@ -153,13 +155,14 @@ int __fxstatat(int version, int dirfd, const char *path, struct stat *to, int fl
     ROW(int, epoll_pwait2,                                                                         \
         (int, struct epoll_event *, int, const struct timespec *, const sigset_t *))
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): how a function is declared cannot stand in them */
+/* NOLINTBEGIN(bugprone-macro-parentheses,bugprone-reserved-identifier): how a function is declared
+ * cannot stand in them */
 struct next_io {
 #define IO_MEMBER(type, name, arguments) type(*name) arguments;
     IO_FUNCTIONS(IO_MEMBER)
 #undef IO_MEMBER
 };
-/* NOLINTEND(bugprone-macro-parentheses) */
+/* NOLINTEND(bugprone-macro-parentheses,bugprone-reserved-identifier) */
 extern struct next_io next_io;
 
 /* What a hook does while the library is off, or not yet on; `missing` is the answer of a libc

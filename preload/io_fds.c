@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are libc's */
+
 #define ALIAS(name) __attribute__((visibility("default"), alias(name)))
 
 static bool has_mode(int flags)
@@ -318,3 +320,5 @@ EXPORT int prctl(int option, ...)
         return (int)io_missing();
     return next_io.prctl(option, a, b, c, d);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier) */

@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are libc's */
+
 #define ALIAS(name)  __attribute__((visibility("default"), alias(name)))
 #define READS(call)  ((call).flags = PRELOAD_CALL_READS)
 #define WRITES(call) ((call).flags = PRELOAD_CALL_WRITES)
@@ -296,3 +298,5 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
 }
 ALIAS("mmap")
 void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+
+/* NOLINTEND(bugprone-reserved-identifier) */

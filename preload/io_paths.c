@@ -1,6 +1,8 @@
 /* Calls about files by their names. */
 #include "io.h"
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are libc's */
+
 #define ALIAS(name) __attribute__((visibility("default"), alias(name)))
 
 /* One that returns 0, -1 or a length; `path`, from `folder`, is what it is about. */
@@ -129,3 +131,5 @@ EXPORT int fchdir(int fd)
     io_path_moved();
     return next_io.fchdir(fd);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier) */

@@ -1,6 +1,8 @@
 /* Sockets, and waiting for several things at once. */
 #include "io.h"
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are libc's */
+
 #define MESSAGE(call, how_, message, result)                                                       \
     do {                                                                                           \
         (call).how = IO_MOVES | (how_);                                                            \
@@ -299,3 +301,5 @@ EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int max, const struc
     IO_END(&call, SYS_epoll_pwait2, r);
     return r;
 }
+
+/* NOLINTEND(bugprone-reserved-identifier) */
