@@ -7,9 +7,9 @@
  * every call that has returned and whose moment.object is a socket: of close() the socket that is
  * gone now, of sendfile() the one that is sent to.
  *
- * A connection nobody wants to know about costs one lookup a call. Before user space has answered,
- * and ever after, one connection tells at most IO_HEADS_BUDGET_BYTES in IO_HEADS_WINDOW_NS: a
- * download that looks like nothing must not fill the ring. */
+ * A connection nobody wants to know about costs one lookup a call. Heads are long, since many
+ * messages may be in one piece; a download must not fill the ring, so that one connection tells
+ * IO_HEADS_BUDGET_BYTES in IO_HEADS_WINDOW_NS like that, and from then on short heads. */
 #pragma once
 
 #include "kernel.h"
@@ -152,18 +152,25 @@ struct {
 } io_heads_counts SEC(".maps");
 
 /* Where a piece is put together: what is reserved in a ring must be a constant, and most pieces
- * are short. Nobody else runs on this CPU meanwhile: tracepoints do not let go of it. */
+ * are short. One for each CPU, too large for a map that the kernel divides so. Nobody else runs on
+ * this CPU meanwhile: tracepoints do not let go of it. */
 struct heads_room {
     struct io_heads_piece piece;
-    __u8
-        beyond[IO_HEAD_BYTES]; /* for the verifier, which thinks of the longest at the last place */
+    /* For the verifier, which thinks of the longest at the last place. */
+    __u8 beyond[IO_HEAD_BYTES];
 };
 struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, IO_HEADS_CPUS);
     __type(key, __u32);
     __type(value, struct heads_room);
 } io_heads_room SEC(".maps");
+
+static __always_inline struct heads_room *heads_room_get(void)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    return bpf_map_lookup_elem(&io_heads_room, &cpu);
+}
 
 static __always_inline void heads_count(__u32 which)
 {
@@ -305,8 +312,8 @@ static __always_inline __u32 heads_append(struct heads_room *room, __u32 len, __
 /* From many buffers the first bytes that were moved, in one. */
 __attribute__((noinline)) __u32 heads_gather(__u64 buffers, __u64 count, __u64 bytes)
 {
-    __u32 zero = 0, len = 0;
-    struct heads_room *room = bpf_map_lookup_elem(&io_heads_room, &zero);
+    __u32 len = 0;
+    struct heads_room *room = heads_room_get();
     if (!room)
         return 0;
     for (__u32 i = 0; i < IO_HEADS_BUFFERS_MAX; i++) {
@@ -340,7 +347,6 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
     piece->ssl = tls ? tls->ssl : 0;
     piece->moved = bytes;
     piece->lost = conn->lost;
-    piece->len = (__u16)len;
     piece->marks = receives ? IO_HEADS_IN : 0;
     if (tls)
         tls->stack = moment->stack;
@@ -348,8 +354,13 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
         conn->window_ns = moment->end_ns;
         conn->bytes = 0;
     }
+    if (conn->bytes > IO_HEADS_BUDGET_BYTES && len > IO_HEAD_SHORT_BYTES) {
+        heads_count(IO_HEADS_SHORT);
+        len = IO_HEAD_SHORT_BYTES;
+    }
+    piece->len = len;
     __u64 size = (sizeof(*piece) - IO_HEAD_BYTES) + (len & (2 * IO_HEAD_BYTES - 1));
-    if (conn->bytes > IO_HEADS_BUDGET_BYTES) {
+    if (conn->bytes > 2 * IO_HEADS_BUDGET_BYTES) {
         heads_count(IO_HEADS_BEYOND);
         conn->lost++;
         return;
@@ -369,11 +380,14 @@ static __always_inline void heads_tell(const struct io_moment *moment, struct io
 static __always_inline void heads_said(const struct io_moment *moment, struct io_heads_conn *conn,
                                        __u32 kind, const struct heads_message *message)
 {
-    __u32 zero = 0, len = 0;
+    __u32 len = 0;
     bool receives = kind & HEADS_RECEIVES;
-    struct heads_room *room = bpf_map_lookup_elem(&io_heads_room, &zero);
-    if (!room)
+    struct heads_room *room = heads_room_get();
+    if (!room) {
+        heads_count(IO_HEADS_LOST);
+        conn->lost++;
         return;
+    }
     switch (kind & HEADS_KINDS) {
     case HEADS_BUFFER:
         len = heads_append(room, 0, moment->args[1], (__u64)moment->result);

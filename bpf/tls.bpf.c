@@ -13,7 +13,11 @@ const volatile struct io_heads_tls_config config;
 
 #include "uprobe.h"
 
-enum { SHORT_BYTES = 128 };
+enum {
+    SHORT_BYTES = 128,
+    USUAL_BYTES = 2048,
+    LONG_BYTES = 16 << 10
+}; /* a record of TLS is no longer */
 
 /* Shared with io.bpf.c. */
 struct {
@@ -30,11 +34,45 @@ struct {
     __type(value, __u64);
 } tls_counts SEC(".maps");
 
+/* Pieces that were lost since the last that was told, by SSL and process. */
+struct tls_lost_key {
+    __u64 ssl;
+    __u32 tgid, unused;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, IO_HEADS_THREADS_MAX);
+    __type(key, struct tls_lost_key);
+    __type(value, __u32);
+} tls_lost SEC(".maps");
+
 static __always_inline void tls_count(__u32 which)
 {
     __u64 *count = bpf_map_lookup_elem(&tls_counts, &which);
     if (count)
         *count += 1;
+}
+
+static __noinline int lost_add(__u64 ssl, __u32 tgid)
+{
+    struct tls_lost_key key = {.ssl = ssl, .tgid = tgid};
+    __u32 one = 1, *lost = bpf_map_lookup_elem(&tls_lost, &key);
+    if (lost)
+        *lost += 1;
+    else
+        bpf_map_update_elem(&tls_lost, &key, &one, BPF_ANY);
+    tls_count(IO_HEADS_LOST);
+    return 0;
+}
+
+static __noinline __u32 lost_take(__u64 ssl, __u32 tgid)
+{
+    struct tls_lost_key key = {.ssl = ssl, .tgid = tgid};
+    const __u32 *found = bpf_map_lookup_elem(&tls_lost, &key);
+    __u32 lost = found ? *found : 0;
+    if (found)
+        bpf_map_delete_elem(&tls_lost, &key);
+    return lost;
 }
 
 static __always_inline int tls_enter(const struct pt_regs *regs, __u64 buffer, __u64 length)
@@ -62,12 +100,12 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
     piece->ino = 0;
     piece->ssl = tls->ssl;
     piece->moved = moved;
-    piece->lost = 0;
+    piece->lost = lost_take(tls->ssl, thread->kernel_tgid);
     piece->len = 0;
     piece->marks = marks;
 }
 
-/* The same in two sizes: what is reserved must be a constant, and most is short. */
+/* The same in three sizes: what is reserved must be a constant, and most is short. */
 #define PIECE_TELL(name, room)                                                                     \
     static __noinline int name(const struct io_thread *thread, const struct io_heads_tls *tls,     \
                                __u64 moved, __u16 marks)                                           \
@@ -75,21 +113,20 @@ static __always_inline void piece_fill(struct io_heads_piece *piece, const struc
         struct io_heads_piece *piece = bpf_ringbuf_reserve(                                        \
             &told, sizeof(*piece) - IO_HEAD_BYTES + (room), 0);                                    \
         __u32 take = moved < (room) ? (__u32)moved : (room);                                       \
-        if (!piece) {                                                                              \
-            tls_count(IO_HEADS_LOST);                                                              \
-            return 0;                                                                              \
-        }                                                                                          \
+        if (!piece)                                                                                \
+            return lost_add(tls->ssl, thread->kernel_tgid);                                        \
         piece_fill(piece, thread, tls, moved, marks);                                              \
         asm volatile("" : "+r"(take));                                                             \
         if (take > 0 && take <= (room) &&                                                          \
             bpf_probe_read_user(piece->bytes, take, (const void *)tls->buffer) == 0)               \
-            piece->len = (__u16)take;                                                              \
+            piece->len = take;                                                                     \
         bpf_ringbuf_submit(piece, uprobe_wake());                                                  \
         tls_count(IO_HEADS_TOLD);                                                                  \
         return 0;                                                                                  \
     }
 PIECE_TELL(piece_short, SHORT_BYTES)
-PIECE_TELL(piece_long, IO_HEAD_BYTES)
+PIECE_TELL(piece_usual, USUAL_BYTES)
+PIECE_TELL(piece_long, LONG_BYTES)
 
 /* `moved` is what the function says itself, unless it has put the length somewhere. */
 static __always_inline int tls_leave(__s64 result, __u16 marks)
@@ -110,6 +147,8 @@ static __always_inline int tls_leave(__s64 result, __u16 marks)
         return 0;
     if (moved <= SHORT_BYTES)
         return piece_short(thread, &tls, moved, marks);
+    if (moved <= USUAL_BYTES)
+        return piece_usual(thread, &tls, moved, marks);
     return piece_long(thread, &tls, moved, marks);
 }
 

@@ -123,6 +123,10 @@ static struct preload_thread *place_take(enum preload_family_name family, uint32
         place->tid = tid;
         place->serial = serial;
         place->open_start_ns = 0;
+        place->anew_head = place->anew_bytes = 0;
+        /* Only some may be large at a time: programs of thousands of threads exist. */
+        place->ring_limit = (serial + i) % count < PRELOAD_RINGS_LARGE ? PRELOAD_RING_BYTES
+                                                                       : PRELOAD_RING_LIMIT;
         place->since_ns = core_now_ns();
         __atomic_store_n(&place->state, PRELOAD_LIVED, __ATOMIC_RELEASE);
         return place;
@@ -158,19 +162,33 @@ static struct preload_thread *place_of(struct core_self *self)
     return core_place(self, PRELOAD_LOCK_HOOKS);
 }
 
+/* Bytes that are to be read. */
+static uint64_t ring_waiting(const struct preload_thread *place, uint64_t tail)
+{
+    uint64_t used = place->head - tail;
+    bool skips = tail < place->anew_head && used >= place->anew_bytes;
+    return skips ? used - place->anew_bytes : used;
+}
+
 /* Room for a record of `bytes` with `spare` behind it, in one piece; NULL: none. */
 struct preload_record *core_ring_room(struct preload_thread *place, uint32_t bytes, uint32_t spare)
 {
     uint64_t head = place->head;
-    uint64_t used = head - __atomic_load_n(&place->tail, __ATOMIC_ACQUIRE);
+    uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_ACQUIRE);
+    uint64_t used = head - tail;
     uint32_t at = (uint32_t)(head % PRELOAD_RING_BYTES);
     uint32_t to_end = PRELOAD_RING_BYTES - at;
     /* One that has been read to its end begins anew: its memory is touched only as far as what
-     * is unread at a time reaches. */
+     * is unread at a time reaches. Until that is read, what lies before is all the room. */
     bool anew = used == 0 && at >= RING_ANEW_BYTES;
     uint32_t pad = to_end < bytes || anew ? to_end : 0;
-    if (used + pad + bytes + spare > PRELOAD_RING_BYTES)
+    if (ring_waiting(place, tail) + bytes + spare > place->ring_limit ||
+        used + pad + bytes > PRELOAD_RING_BYTES)
         return NULL;
+    if (anew) {
+        place->anew_head = head + pad;
+        place->anew_bytes = pad;
+    }
     if (pad > 0) {
         struct preload_record *record = (void *)(place->ring + at);
         *record = (struct preload_record){.kind = PRELOAD_PAD, .bytes = pad};
@@ -194,6 +212,20 @@ void core_place_mark(const struct preload_thread *place, enum preload_family_nam
     uint64_t *word = &header->families[family].fresh[at / 64], bit = UINT64_C(1) << at % 64;
     if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
         __atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+}
+
+void core_settle(void)
+{
+    struct core_self *self = &core_self;
+    for (int i = 0; i < PRELOAD_FAMILIES; i++)
+        if (families[i].places && !self->busy && !core_sandboxed) {
+            self->busy = true;
+            const struct preload_thread *place = core_place(self, (enum preload_family_name)i);
+            if (place)
+                core_place_mark(place, (enum preload_family_name)i);
+            self->busy = false;
+        }
+    core_sandboxed = true;
 }
 
 static bool is_known(const struct preload_known *known, const struct preload_registers *at)
@@ -274,7 +306,14 @@ static bool is_told(struct core_home *home, const struct preload_thread *place,
         recent = &home->recent[home->recent_next++ % CORE_RECENT];
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
-    return recent->told++ >= TOLD_MAX;
+    if (recent->told++ < TOLD_MAX)
+        return false;
+    /* All has been read, and it is still not known: another one of the same depth may have come,
+     * or it cannot be taught. It is told again, more and more rarely. */
+    if (tail != place->head)
+        return true;
+    recent->passed++;
+    return (recent->passed & (recent->passed - 1)) != 0;
 }
 
 static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
@@ -282,8 +321,8 @@ static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
 {
     uint32_t slice = is_told(home, place, at) ? 0 : slice_bytes(at->sp);
     uint32_t bytes = (uint32_t)sizeof(struct preload_stack) + slice;
-    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, ROOM_KEPT_BYTES)
-                                            : NULL;
+    uint32_t kept = place->ring_limit / 4 * 3; /* what stacks leave of the ring to the rest */
+    struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, kept) : NULL;
     if (!stack) {
         place->stacks_skipped++;
         return 0;
@@ -433,7 +472,8 @@ static bool is_single(const struct preload_thread *place, const struct preload_w
     if (wait->record.kind == PRELOAD_WAIT)
         return ns >= PRELOAD_LONG_NS;
     return ns >= PRELOAD_HOLD_LONG_NS &&
-           place->head - __atomic_load_n(&place->tail, __ATOMIC_RELAXED) < PRELOAD_RING_BYTES / 2;
+           ring_waiting(place, __atomic_load_n(&place->tail, __ATOMIC_RELAXED)) <
+               place->ring_limit / 2;
 }
 
 static void wait_put(struct core_self *self, struct preload_thread *place,

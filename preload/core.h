@@ -22,6 +22,7 @@ extern bool core_on; /* those for locks */
 extern bool core_io_on;
 /* The process has begun to forbid itself system calls: ours must not be its end. */
 extern bool core_sandboxed;
+void core_settle(void); /* what is to be asked is asked now; it is sandboxed from then on */
 
 enum { CORE_HELD_MAX = 16, CORE_RECENT = 16 };
 
@@ -35,6 +36,7 @@ struct core_held { /* a lock whose hold is timed */
 struct core_recent { /* stacks told since whyslow has last read */
     uint64_t tag, tail;
     uint32_t told;
+    uint32_t passed; /* over, since all that was told has been read */
 };
 
 /* A thread in one family of hooks. */

@@ -91,6 +91,8 @@ int __fxstatat(int version, int dirfd, const char *path, struct stat *to, int fl
     ROW(int, dup2, (int, int))                                                                     \
     ROW(int, dup3, (int, int, int))                                                                \
     ROW(int, fcntl, (int, int, ...))                                                               \
+    ROW(int, chdir, (const char *))                                                                \
+    ROW(int, fchdir, (int))                                                                        \
     ROW(int, prctl, (int, ...))                                                                    \
     ROW(FILE *, fopen, (const char *, const char *))                                               \
     ROW(FILE *, freopen, (const char *, const char *, FILE *))                                     \
@@ -199,11 +201,20 @@ struct io_address {
     const void *bytes;
     uint32_t len;
 };
+/* How the program came to it. */
+struct io_origin {
+    enum preload_origin origin;
+    int folder;       /* as in struct io_call */
+    const char *path; /* NULL: none */
+    int flags;        /* of open() */
+    struct io_address peer;
+};
 /* What the fd is now, told to whyslow; only between core_enter() and core_leave(). */
-uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int open_flags,
-                    const struct io_address *peer);
+uint64_t io_fd_tell(int fd, const struct io_origin *origin);
 /* A path that was asked for. */
-uint64_t io_path_tell(const char *path);
+uint64_t io_path_tell(int folder, const char *path);
+/* Relative paths begin elsewhere from now on. */
+void io_path_moved(void);
 
 static inline struct io_fd *io_fd_at(int fd)
 {
@@ -247,6 +258,7 @@ struct io_call {
     uint64_t asked;
     uint64_t at;
     const char *path;
+    int folder; /* from which it begins: AT_FDCWD, or an fd */
     struct io_address peer;
     const struct iovec *pieces; /* what was moved, for sockets */
     size_t piece_count;
@@ -264,9 +276,10 @@ static inline struct io_call io_begin(int fd)
 }
 /* Before what takes the fd away: what it stands for must be known by then. */
 struct io_call io_begin_last(int fd);
-static inline struct io_call io_begin_path(const char *path)
+static inline struct io_call io_begin_path(int folder, const char *path)
 {
-    return (struct io_call){.start_ns = core_now_ns(), .fd = -1, .path = path, .how = IO_BY_PATH};
+    return (struct io_call){
+        .start_ns = core_now_ns(), .fd = -1, .path = path, .folder = folder, .how = IO_BY_PATH};
 }
 
 /* In the hook itself: the stack begins there. */

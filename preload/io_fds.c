@@ -12,9 +12,9 @@ static bool has_mode(int flags)
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-static struct io_call begin_open(const char *path, int flags)
+static struct io_call begin_open(int folder, const char *path, int flags)
 {
-    struct io_call call = io_begin_path(path);
+    struct io_call call = io_begin_path(folder, path);
     call.how = IO_NEW_FD;
     call.origin = PRELOAD_OPENED;
     call.open_flags = flags;
@@ -36,7 +36,7 @@ EXPORT int open(const char *path, int flags, ...)
 {
     MODE(flags, flags)
     IO_PASS(open, (int)IO_RAW(SYS_openat, AT_FDCWD, path, flags, mode), path, flags, mode);
-    struct io_call call = begin_open(path, flags);
+    struct io_call call = begin_open(AT_FDCWD, path, flags);
     int r = next_io.open(path, flags, mode);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -46,7 +46,7 @@ ALIAS("open") int open64(const char *path, int flags, ...);
 EXPORT int __open_2(const char *path, int flags)
 {
     IO_PASS(__open_2, (int)io_missing(), path, flags);
-    struct io_call call = begin_open(path, flags);
+    struct io_call call = begin_open(AT_FDCWD, path, flags);
     int r = next_io.__open_2(path, flags);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -57,7 +57,7 @@ EXPORT int openat(int dirfd, const char *path, int flags, ...)
 {
     MODE(flags, flags)
     IO_PASS(openat, (int)IO_RAW(SYS_openat, dirfd, path, flags, mode), dirfd, path, flags, mode);
-    struct io_call call = begin_open(path, flags);
+    struct io_call call = begin_open(dirfd, path, flags);
     int r = next_io.openat(dirfd, path, flags, mode);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -67,7 +67,7 @@ ALIAS("openat") int openat64(int dirfd, const char *path, int flags, ...);
 EXPORT int __openat_2(int dirfd, const char *path, int flags)
 {
     IO_PASS(__openat_2, (int)io_missing(), dirfd, path, flags);
-    struct io_call call = begin_open(path, flags);
+    struct io_call call = begin_open(dirfd, path, flags);
     int r = next_io.__openat_2(dirfd, path, flags);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -77,7 +77,7 @@ ALIAS("__openat_2") int __openat64_2(int dirfd, const char *path, int flags);
 EXPORT int creat(const char *path, mode_t mode)
 {
     IO_PASS(creat, (int)io_missing(), path, mode);
-    struct io_call call = begin_open(path, O_CREAT | O_WRONLY | O_TRUNC);
+    struct io_call call = begin_open(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC);
     int r = next_io.creat(path, mode);
     IO_END(&call, SYS_creat, r);
     return r;
@@ -88,7 +88,7 @@ ALIAS("creat") int creat64(const char *path, mode_t mode);
 EXPORT int mkostemps(char *template, int suffix_len, int flags)
 {
     IO_PASS(mkostemps, (int)io_missing(), template, suffix_len, flags);
-    struct io_call call = begin_open(template, O_CREAT | O_EXCL | O_RDWR | flags);
+    struct io_call call = begin_open(AT_FDCWD, template, O_CREAT | O_EXCL | O_RDWR | flags);
     int r = next_io.mkostemps(template, suffix_len, flags);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -98,7 +98,7 @@ ALIAS("mkostemps") int mkostemps64(char *template, int suffix_len, int flags);
 EXPORT int mkostemp(char *template, int flags)
 {
     IO_PASS(mkostemp, (int)io_missing(), template, flags);
-    struct io_call call = begin_open(template, O_CREAT | O_EXCL | O_RDWR | flags);
+    struct io_call call = begin_open(AT_FDCWD, template, O_CREAT | O_EXCL | O_RDWR | flags);
     int r = next_io.mkostemp(template, flags);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -108,7 +108,7 @@ ALIAS("mkostemp") int mkostemp64(char *template, int flags);
 EXPORT int mkstemp(char *template)
 {
     IO_PASS(mkostemp, (int)io_missing(), template, 0);
-    struct io_call call = begin_open(template, O_CREAT | O_EXCL | O_RDWR);
+    struct io_call call = begin_open(AT_FDCWD, template, O_CREAT | O_EXCL | O_RDWR);
     int r = next_io.mkostemp(template, 0);
     IO_END(&call, SYS_openat, r);
     return r;
@@ -224,7 +224,7 @@ static int stream_flags(const char *mode)
 EXPORT FILE *fopen(const char *restrict path, const char *restrict mode)
 {
     IO_PASS(fopen, (io_missing(), NULL), path, mode);
-    struct io_call call = begin_open(path, 0);
+    struct io_call call = begin_open(AT_FDCWD, path, 0);
     FILE *stream = next_io.fopen(path, mode);
     int saved = errno;
     if (stream && has_mode(stream_flags(mode)))
@@ -272,7 +272,7 @@ EXPORT int fclose(FILE *stream)
 EXPORT DIR *opendir(const char *path)
 {
     IO_PASS(opendir, (io_missing(), NULL), path);
-    struct io_call call = begin_open(path, O_DIRECTORY);
+    struct io_call call = begin_open(AT_FDCWD, path, O_DIRECTORY);
     DIR *folder = next_io.opendir(path);
     int saved = errno;
     int fd = folder ? dirfd(folder) : -1;
@@ -305,8 +305,13 @@ EXPORT int prctl(int option, ...)
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long),
                   c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
-    if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
-        core_sandboxed = true;
+    /* Then not even the clock may be read. */
+    bool strict = (option == PR_SET_SECCOMP && a == 1) ||
+                  (option == PR_SET_TSC && a == PR_TSC_SIGSEGV);
+    if (strict)
+        core_on = core_io_on = false;
+    else if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
+        core_settle();
     if (!next_io.prctl)
         io_resolve();
     if (!next_io.prctl)

@@ -54,6 +54,7 @@ static struct preload_object *object_take(uint64_t *ret_number)
         object->mode = object->flags = 0;
         object->origin = object->family = object->type = object->enough = 0;
         object->own_bytes = object->peer_bytes = object->text_bytes = object->cut = 0;
+        object->folder = AT_FDCWD;
         return object;
     }
     __atomic_fetch_add(&objects->nameless, 1, __ATOMIC_RELAXED);
@@ -197,9 +198,10 @@ static bool facts_of(int fd, struct file_facts *ret)
     return true;
 }
 
-uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int open_flags,
-                    const struct io_address *peer)
+uint64_t io_fd_tell(int fd, const struct io_origin *how)
 {
+    enum preload_origin origin = how->origin;
+    int open_flags = how->flags;
     struct io_fd *known = io_fd_at(fd);
     struct file_facts found;
     uint64_t number;
@@ -220,12 +222,13 @@ uint64_t io_fd_tell(int fd, enum preload_origin origin, const char *path, int op
     object->ino = found.ino;
     object->birth = found.birth;
     object->flags = (uint32_t)open_flags;
-    if (path)
-        text_put(object, path);
+    object->folder = how->folder;
+    if (how->path)
+        text_put(object, how->path);
     else if (origin == PRELOAD_SEEN && kind != IO_SOCKET)
         text_ask(object, fd);
     if (kind == IO_SOCKET)
-        socket_put(object, fd, peer);
+        socket_put(object, fd, how->peer.bytes ? &how->peer : NULL);
     object_put(object, number);
     /* A child of vfork() has the memory of its parent, but fds of its own. */
     if (!known || (uint32_t)core_raw(SYS_getpid, 0, 0, 0, 0) != core_io.process)
@@ -245,9 +248,28 @@ static uint64_t text_hash(const char *text, uint16_t len)
     return hash ^ hash >> 29;
 }
 
-uint64_t io_path_tell(const char *path)
+static uint32_t moves; /* of where relative paths begin */
+
+void io_path_moved(void)
 {
-    uint64_t hash = text_hash(path, text_len(path)), number;
+    __atomic_fetch_add(&moves, 1, __ATOMIC_RELAXED);
+}
+
+/* What a relative path means hangs on where it begins. */
+static uint64_t place_hash(int folder, const char *path)
+{
+    if (*(const volatile char *)path == '/')
+        return 0;
+    const struct io_fd *known = io_fd_at(folder);
+    uint64_t from = known ? known->number << 32 | (uint32_t)folder
+                          : __atomic_load_n(&moves, __ATOMIC_RELAXED);
+    return (from + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+uint64_t io_path_tell(int folder, const char *path)
+{
+    uint64_t number;
+    uint64_t hash = text_hash(path, text_len(path)) ^ place_hash(folder, path);
     unsigned at = (unsigned)(hash >> 32) % PATHS_KNOWN;
     number = __atomic_load_n(&paths_known[at].number, __ATOMIC_RELAXED);
     if (number != 0 && (__atomic_load_n(&paths_known[at].check, __ATOMIC_RELAXED) ^ number) == hash)
@@ -256,6 +278,7 @@ uint64_t io_path_tell(const char *path)
     if (!object)
         return 0;
     object->fd = -1;
+    object->folder = folder;
     object->origin = PRELOAD_PATH;
     object->hash = hash;
     text_put(object, path);

@@ -3,64 +3,65 @@
 
 #define ALIAS(name) __attribute__((visibility("default"), alias(name)))
 
-/* One that has a path first and returns 0, -1 or a length; `path` is what it is about. */
-#define BY_PATH(type, name, number, path, parameters, ...)                                         \
+/* One that returns 0, -1 or a length; `path`, from `folder`, is what it is about. */
+#define BY_PATH(type, name, number, folder, path, parameters, ...)                                 \
     EXPORT type name parameters                                                                    \
     {                                                                                              \
         IO_PASS(name, (type)io_missing(), __VA_ARGS__);                                            \
-        struct io_call call = io_begin_path(path);                                                 \
+        struct io_call call = io_begin_path(folder, path);                                         \
         type r = next_io.name(__VA_ARGS__);                                                        \
         IO_END(&call, number, r);                                                                  \
         return r;                                                                                  \
     }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
-BY_PATH(int, stat, SYS_newfstatat, path, (const char *restrict path, struct stat *restrict to),
-        path, to)
+BY_PATH(int, stat, SYS_newfstatat, AT_FDCWD, path,
+        (const char *restrict path, struct stat *restrict to), path, to)
 ALIAS("stat") int stat64(const char *restrict path, struct stat64 *restrict to);
-BY_PATH(int, lstat, SYS_newfstatat, path, (const char *restrict path, struct stat *restrict to),
-        path, to)
+BY_PATH(int, lstat, SYS_newfstatat, AT_FDCWD, path,
+        (const char *restrict path, struct stat *restrict to), path, to)
 ALIAS("lstat") int lstat64(const char *restrict path, struct stat64 *restrict to);
-BY_PATH(int, __xstat, SYS_newfstatat, path, (int version, const char *path, struct stat *to),
-        version, path, to)
+BY_PATH(int, __xstat, SYS_newfstatat, AT_FDCWD, path,
+        (int version, const char *path, struct stat *to), version, path, to)
 ALIAS("__xstat") int __xstat64(int version, const char *path, struct stat64 *to);
-BY_PATH(int, __lxstat, SYS_newfstatat, path, (int version, const char *path, struct stat *to),
-        version, path, to)
+BY_PATH(int, __lxstat, SYS_newfstatat, AT_FDCWD, path,
+        (int version, const char *path, struct stat *to), version, path, to)
 ALIAS("__lxstat") int __lxstat64(int version, const char *path, struct stat64 *to);
-BY_PATH(int, __fxstatat, SYS_newfstatat, path,
+BY_PATH(int, __fxstatat, SYS_newfstatat, dirfd, path,
         (int version, int dirfd, const char *path, struct stat *to, int flags), version, dirfd,
         path, to, flags)
 ALIAS("__fxstatat")
 int __fxstatat64(int version, int dirfd, const char *path, struct stat64 *to, int flags);
-BY_PATH(int, access, SYS_access, path, (const char *path, int mode), path, mode)
-BY_PATH(int, faccessat, SYS_faccessat, path, (int dirfd, const char *path, int mode, int flags),
-        dirfd, path, mode, flags)
-BY_PATH(int, unlink, SYS_unlink, path, (const char *path), path)
-BY_PATH(int, unlinkat, SYS_unlinkat, path, (int dirfd, const char *path, int flags), dirfd, path,
-        flags)
-BY_PATH(int, rename, SYS_rename, path, (const char *path, const char *to), path, to)
-BY_PATH(int, renameat, SYS_renameat, path,
+BY_PATH(int, access, SYS_access, AT_FDCWD, path, (const char *path, int mode), path, mode)
+BY_PATH(int, faccessat, SYS_faccessat, dirfd, path,
+        (int dirfd, const char *path, int mode, int flags), dirfd, path, mode, flags)
+BY_PATH(int, unlink, SYS_unlink, AT_FDCWD, path, (const char *path), path)
+BY_PATH(int, unlinkat, SYS_unlinkat, dirfd, path, (int dirfd, const char *path, int flags), dirfd,
+        path, flags)
+BY_PATH(int, rename, SYS_rename, AT_FDCWD, path, (const char *path, const char *to), path, to)
+BY_PATH(int, renameat, SYS_renameat, dirfd, path,
         (int dirfd, const char *path, int to_dirfd, const char *to), dirfd, path, to_dirfd, to)
-BY_PATH(int, renameat2, SYS_renameat2, path,
+BY_PATH(int, renameat2, SYS_renameat2, dirfd, path,
         (int dirfd, const char *path, int to_dirfd, const char *to, unsigned flags), dirfd, path,
         to_dirfd, to, flags)
-BY_PATH(int, mkdir, SYS_mkdir, path, (const char *path, mode_t mode), path, mode)
-BY_PATH(int, mkdirat, SYS_mkdirat, path, (int dirfd, const char *path, mode_t mode), dirfd, path,
-        mode)
-BY_PATH(int, rmdir, SYS_rmdir, path, (const char *path), path)
-BY_PATH(int, truncate, SYS_truncate, path, (const char *path, off_t length), path, length)
+BY_PATH(int, mkdir, SYS_mkdir, AT_FDCWD, path, (const char *path, mode_t mode), path, mode)
+BY_PATH(int, mkdirat, SYS_mkdirat, dirfd, path, (int dirfd, const char *path, mode_t mode), dirfd,
+        path, mode)
+BY_PATH(int, rmdir, SYS_rmdir, AT_FDCWD, path, (const char *path), path)
+BY_PATH(int, truncate, SYS_truncate, AT_FDCWD, path, (const char *path, off_t length), path, length)
 ALIAS("truncate") int truncate64(const char *path, off_t length);
-BY_PATH(int, symlink, SYS_symlink, path, (const char *target, const char *path), target, path)
-BY_PATH(int, link, SYS_link, path, (const char *path, const char *to), path, to)
-BY_PATH(ssize_t, readlink, SYS_readlink, path,
+BY_PATH(int, symlink, SYS_symlink, AT_FDCWD, path, (const char *target, const char *path), target,
+        path)
+BY_PATH(int, link, SYS_link, AT_FDCWD, path, (const char *path, const char *to), path, to)
+BY_PATH(ssize_t, readlink, SYS_readlink, AT_FDCWD, path,
         (const char *restrict path, char *restrict to, size_t bytes), path, to, bytes)
-BY_PATH(ssize_t, __readlink_chk, SYS_readlink, path,
+BY_PATH(ssize_t, __readlink_chk, SYS_readlink, AT_FDCWD, path,
         (const char *restrict path, char *restrict to, size_t bytes, size_t size), path, to, bytes,
         size)
-BY_PATH(ssize_t, readlinkat, SYS_readlinkat, path,
+BY_PATH(ssize_t, readlinkat, SYS_readlinkat, dirfd, path,
         (int dirfd, const char *restrict path, char *restrict to, size_t bytes), dirfd, path, to,
         bytes)
-BY_PATH(ssize_t, __readlinkat_chk, SYS_readlinkat, path,
+BY_PATH(ssize_t, __readlinkat_chk, SYS_readlinkat, dirfd, path,
         (int dirfd, const char *restrict path, char *restrict to, size_t bytes, size_t size), dirfd,
         path, to, bytes, size)
 /* NOLINTEND(bugprone-macro-parentheses) */
@@ -70,7 +71,7 @@ static struct io_call begin_at(int dirfd, const char *path, int flags)
 {
     return flags & AT_EMPTY_PATH && dirfd >= 0 && (!path || !*(const volatile char *)path)
                ? io_begin(dirfd)
-               : io_begin_path(path);
+               : io_begin_path(dirfd, path);
 }
 
 EXPORT int fstatat(int dirfd, const char *restrict path, struct stat *restrict to, int flags)
@@ -113,3 +114,18 @@ EXPORT int __fxstat(int version, int fd, struct stat *to)
     return r;
 }
 ALIAS("__fxstat") int __fxstat64(int version, int fd, struct stat64 *to);
+
+/* Not written down: only what it changes is followed. */
+EXPORT int chdir(const char *path)
+{
+    IO_PASS(chdir, (int)IO_RAW(SYS_chdir, path), path);
+    io_path_moved();
+    return next_io.chdir(path);
+}
+
+EXPORT int fchdir(int fd)
+{
+    IO_PASS(fchdir, (int)IO_RAW(SYS_fchdir, fd), fd);
+    io_path_moved();
+    return next_io.fchdir(fd);
+}

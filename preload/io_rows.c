@@ -168,23 +168,26 @@ static uint64_t object_of(const struct io_call *call, int64_t result)
 {
     if (call->how & IO_NEW_FD && result >= 0) {
         io_fd_forget((int)result);
-        return io_object(io_fd_tell((int)result, call->origin, call->path, call->open_flags,
-                                    call->peer.bytes ? &call->peer : NULL),
-                         (int)result);
+        struct io_origin origin = {
+            call->origin, call->folder, call->path, call->open_flags, {NULL, 0}};
+        return io_object(io_fd_tell((int)result, &origin), (int)result);
     }
     if (call->how & IO_ACCEPTS && result >= 0) {
         io_fd_forget((int)result);
-        (void)io_fd_tell((int)result, PRELOAD_ACCEPTED, NULL, 0, NULL);
+        (void)io_fd_tell((int)result, &(struct io_origin){.origin = PRELOAD_ACCEPTED});
     }
     if (call->how & (IO_BY_PATH | IO_NEW_FD) && call->path)
-        return path_was_read(call->error) ? io_object(io_path_tell(call->path), -1) : 0;
+        return path_was_read(call->error) ? io_object(io_path_tell(call->folder, call->path), -1)
+                                          : 0;
     if (call->fd < 0)
         return 0;
     uint64_t number = call->number;
+    struct io_origin origin = {.origin = call->origin ? call->origin : PRELOAD_SEEN,
+                               .peer = call->peer};
     if (UNLIKELY(number == 0) && call->error != EBADF && !(call->how & IO_ENDS_FD))
-        number = io_fd_tell(call->fd, call->origin ? call->origin : PRELOAD_SEEN, NULL, 0,
-                            call->peer.bytes ? &call->peer : NULL);
-    return call->error == EBADF ? 0 : io_object(number, call->fd);
+        number = io_fd_tell(call->fd, &origin);
+    /* EBADF is also said of an fd that is open, but not for this. */
+    return call->error == EBADF && number == 0 ? 0 : io_object(number, call->fd);
 }
 
 /* Where in the file it was, and whether that is where the one before ended. */
@@ -320,7 +323,7 @@ struct io_call io_begin_last(int fd)
     call.how = IO_ENDS_FD;
     if (call.number == 0 && fd >= 0 && core_enter(self, &core_io_on)) {
         if (core_place(self, PRELOAD_IO_HOOKS))
-            call.number = io_fd_tell(fd, PRELOAD_SEEN, NULL, 0, NULL);
+            call.number = io_fd_tell(fd, &(struct io_origin){.origin = PRELOAD_SEEN});
         core_leave(self);
         call.start_ns = core_now_ns();
     }

@@ -24,14 +24,15 @@ static const char *text_of(struct arena *arena, const json_t *object, const char
 static void file_read(struct arena *arena, const json_t *json, struct io_file_fact *ret)
 {
     const json_t *free_pct = json_object_get(json, "free_pct");
-    uint64_t object = number_of(json, "object");
+    uint64_t object = number_of(json, "object"), pieces = number_of(json, "fragments");
     *ret = (struct io_file_fact){
         .object = object <= UINT32_MAX ? (uint32_t)object : 0,
         .path = text_of(arena, json, "path"),
         .filesystem = text_of(arena, json, "filesystem"),
         .mount = text_of(arena, json, "mount"),
         .size_bytes = number_of(json, "size_bytes"),
-        .extents = number_of(json, "extents"),
+        /* What touches on the device is one piece, however the file system counts it. */
+        .extents = pieces != IO_FACT_UNKNOWN ? pieces : number_of(json, "extents"),
         .shared_extents = number_of(json, "shared_extents"),
         .folder_entries = number_of(json, "folder_entries"),
         .free_bytes = number_of(json, "free_bytes"),

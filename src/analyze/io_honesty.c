@@ -35,6 +35,7 @@ static const struct source {
     {"io.requests.cut_off", FIGURE(requests_cut)},
     {"io.compat_calls", FIGURE(compat_calls)},
     {"io.open_calls", FIGURE(open_calls)},
+    {"io.calls_before", FIGURE(calls_before)},
     {"io.device_lost", FIGURE(device_lost)},
     {"io.connections.middle", FIGURE(middle)},
     {"io.connections.beyond", FIGURE(beyond)},
@@ -47,10 +48,10 @@ static const struct source {
 
 /* Of all losses: the call itself was counted. */
 static const char *const parts[] = {
-    "io.lost.stacks",       "io.lost.stacks_spared", "io.lost.stacks_unreadable",
-    "io.lost.stacks_stale", "io.lost.stacks_stray",  "io.lost.objects",
-    "io.lost.paths",        "io.lost.heads",         "io.lost.kernel_stacks",
-    "loss.request_events",  "loss.io_stacks",
+    "io.lost.stacks",        "io.lost.stacks_spared",  "io.lost.stacks_unreadable",
+    "io.lost.stacks_stale",  "io.lost.stacks_skipped", "io.lost.stacks_stray",
+    "io.lost.objects",       "io.lost.paths",          "io.lost.heads",
+    "io.lost.kernel_stacks", "loss.request_events",    "loss.io_stacks",
 };
 /* And nothing at all was lost: stacks were copied instead. */
 static const char nothing_lost[] = "io.lost.known_full";
@@ -62,8 +63,16 @@ static void figure_add(struct honesty_figure *figure, uint64_t value)
         figure->value = UINT64_MAX;
 }
 
+/* The ring of the kernel tier carries names and stacks, calls are added up beside it; that of the
+ * user tier carries rows of calls, too. */
+static const char ring_full[] = "io.lost.ring_full";
+
 static void read_loss(struct io_honesty *honesty, const struct recorded_counter *row)
 {
+    if (str_is(row->name, ring_full)) {
+        figure_add(&honesty->ring_full, row->value);
+        return;
+    }
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         if (str_is(row->name, parts[i])) {
             figure_add(&honesty->parts_lost, row->value);
@@ -111,9 +120,13 @@ int io_honesty_load(struct arena *arena, struct recording *recording, struct io_
         r = recording_each_document(recording, read_document, &reading, why);
     if (arena_failed(arena))
         return why_nomem(why);
-    if (r == 0)
-        *ret = honesty;
-    return r;
+    if (r < 0)
+        return r;
+    bool kernel = honesty.facts.tier && str_is(str_from(honesty.facts.tier), "kernel");
+    if (honesty.ring_full.known)
+        figure_add(kernel ? &honesty.parts_lost : &honesty.lost, honesty.ring_full.value);
+    *ret = honesty;
+    return 0;
 }
 
 static struct value count_value(struct honesty_figure figure, const char *missing)
@@ -136,45 +149,77 @@ static struct value share_value(struct honesty_figure part, double whole, const 
     return value_real(100.0 * (double)part.value / whole, UNIT_PERCENT);
 }
 
+/* `told` is how the document begins to speak of the same: it has the better words then. */
 static const struct unseen_row {
     size_t offset;
     enum unit unit;
+    const char *told;
     const char *what, *reason;
 } unseen_rows[] = {
-    {FIGURE(uring_calls), UNIT_COUNT, "io_uring: calls",
+    {FIGURE(uring_calls), UNIT_COUNT, "io_uring", "io_uring: calls",
      "what is done through its rings passes no system call of its own"},
-    {FIGURE(inside_bytes), UNIT_BYTES, "sendfile, splice, copy_file_range: bytes",
+    {FIGURE(inside_bytes), UNIT_BYTES, "sendfile", "sendfile, splice, copy_file_range: bytes",
      "they move inside the kernel: counted, but what was said with them is not looked at"},
-    {FIGURE(calls_unseen), UNIT_COUNT, "reads and writes beside libc's functions",
+    {FIGURE(compat_calls), UNIT_COUNT, "32-bit", "calls of 32-bit programs",
+     "they have other numbers: counted and timed without names"},
+    {FIGURE(calls_unseen), UNIT_COUNT, "calls inside libc",
+     "reads and writes beside libc's functions",
      "stdio's own, static programs and plain system calls do not pass our library"},
-    {FIGURE(bytes_unseen), UNIT_BYTES, "bytes of those", "the kernel counts them for the process"},
-    {FIGURE(hopped), UNIT_COUNT, "requests that hop threads",
-     "they were answered on another thread than asked: their call site is that of the first"},
-    {FIGURE(unknown), UNIT_COUNT, "connections of no known protocol",
-     "calls and bytes are counted, requests are not told apart"},
-    {FIGURE(encrypted), UNIT_COUNT, "encrypted connections",
-     "TLS through no library that we look into: linked statically, or not OpenSSL"},
-    {FIGURE(broken), UNIT_COUNT, "connections that stopped making sense",
-     "requests after that are not in the tables"},
-    {FIGURE(switched), UNIT_COUNT, "connections that switched to another protocol",
-     "to TLS, compression, web sockets: the rest is not decoded"},
-    {FIGURE(middle), UNIT_COUNT, "connections met in the middle",
-     "HTTP/2 can be decoded from its beginning only"},
-    {FIGURE(beyond), UNIT_COUNT, "connections beyond what fits", "too many at a time"},
-    {FIGURE(connections_lost), UNIT_COUNT, "connections of which a piece was lost",
-     "requests after that are not in the tables"},
-    {FIGURE(heads_lost), UNIT_COUNT, "pieces of messages that were lost",
-     "their connections' requests are not in the tables from there on"},
-    {FIGURE(requests_folded), UNIT_COUNT, "requests added up under a common text",
-     "too many different ones"},
-    {FIGURE(compat_calls), UNIT_COUNT, "calls of 32-bit programs",
-     "their numbers are another table's: they are not in the tables"},
-    {FIGURE(open_calls), UNIT_COUNT, "calls that had not returned at the end",
+    {FIGURE(bytes_unseen), UNIT_BYTES, NULL, "bytes of those",
+     "the kernel counts them for the process"},
+    {FIGURE(calls_before), UNIT_COUNT, "calls before", "calls from before",
+     "they were under way when recording began, and are not counted"},
+    {FIGURE(open_calls), UNIT_COUNT, NULL, "calls that had not returned at the end",
      "they count with the time up to then"},
-    {FIGURE(device_lost), UNIT_COUNT, "requests of devices", "there was no room to follow them"},
-    {FIGURE(events_left_out), UNIT_COUNT, "short requests that are only in sums",
+    {FIGURE(hopped), UNIT_COUNT, NULL, "requests that hop threads",
+     "they were answered on another thread than asked: their call site is that of the first"},
+    {FIGURE(unknown), UNIT_COUNT, NULL, "connections of no known protocol",
+     "calls and bytes are counted, requests are not told apart"},
+    {FIGURE(encrypted), UNIT_COUNT, NULL, "encrypted connections",
+     "TLS through no library that we look into: linked statically, or not OpenSSL"},
+    {FIGURE(broken), UNIT_COUNT, NULL, "connections that stopped making sense",
+     "requests after that are not in the tables"},
+    {FIGURE(switched), UNIT_COUNT, NULL, "connections that switched to another protocol",
+     "to TLS, compression, web sockets: the rest is not decoded"},
+    {FIGURE(middle), UNIT_COUNT, NULL, "connections met in the middle",
+     "HTTP/2 can be decoded from its beginning only"},
+    {FIGURE(beyond), UNIT_COUNT, NULL, "connections beyond what fits", "too many at a time"},
+    {FIGURE(connections_lost), UNIT_COUNT, NULL, "connections of which a piece was lost",
+     "requests after that are not in the tables"},
+    {FIGURE(heads_lost), UNIT_COUNT, NULL, "pieces of messages that were lost",
+     "their connections' requests are not in the tables from there on"},
+    {FIGURE(requests_folded), UNIT_COUNT, NULL, "requests added up under a common text",
+     "too many different ones"},
+    {FIGURE(device_lost), UNIT_COUNT, NULL, "requests of devices",
+     "there was no room to follow them"},
+    {FIGURE(events_left_out), UNIT_COUNT, NULL, "short requests that are only in sums",
      "beyond the first ones only those of 1 ms or more are kept one by one"},
 };
+
+static uint64_t unseen_amount(const struct io_honesty *honesty, const struct unseen_row *row)
+{
+    const struct honesty_figure *figure = (const void *)((const char *)honesty + row->offset);
+    return figure->value;
+}
+
+static bool is_told(const struct io_facts *facts, const struct unseen_row *row)
+{
+    for (size_t i = 0; row->told && i < facts->unseen_count; i++)
+        if (str_starts(str_from(facts->unseen[i].what), row->told))
+            return true;
+    return false;
+}
+
+/* How much of what the document speaks of, where a counter has it. */
+static struct value told_amount(const struct io_honesty *honesty, const char *what)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(unseen_rows); i++) {
+        const struct unseen_row *row = &unseen_rows[i];
+        if (row->told && str_starts(str_from(what), row->told) && unseen_amount(honesty, row) > 0)
+            return value_uint(unseen_amount(honesty, row), row->unit);
+    }
+    return value_text("");
+}
 
 struct value io_honesty_unseen(struct arena *arena, const struct io_honesty *honesty)
 {
@@ -184,24 +229,24 @@ struct value io_honesty_unseen(struct arena *arena, const struct io_honesty *hon
         {"reason", "why", SHOW_ALWAYS, false, true},
     };
     struct value table = value_table(arena, columns, ARRAY_SIZE(columns));
+    const struct io_facts *facts = &honesty->facts;
     for (size_t i = 0; i < ARRAY_SIZE(unseen_rows); i++) {
-        const struct honesty_figure *figure = (const void *)((const char *)honesty +
-                                                             unseen_rows[i].offset);
-        struct table_row *row = figure->value > 0 ? table_add(&table) : NULL;
+        uint64_t amount = unseen_amount(honesty, &unseen_rows[i]);
+        bool wanted = amount > 0 && !is_told(facts, &unseen_rows[i]);
+        struct table_row *row = wanted ? table_add(&table) : NULL;
         if (!row)
             continue;
         row->cells[0] = value_text(unseen_rows[i].what);
-        row->cells[1] = value_uint(figure->value, unseen_rows[i].unit);
+        row->cells[1] = value_uint(amount, unseen_rows[i].unit);
         row->cells[2] = value_text(unseen_rows[i].reason);
     }
-    for (size_t i = 0; i < honesty->facts.unseen_count; i++) {
+    for (size_t i = 0; i < facts->unseen_count; i++) {
         struct table_row *row = table_add(&table);
         if (!row)
             break;
-        const char *reason = honesty->facts.unseen[i].reason;
-        row->cells[0] = value_text(honesty->facts.unseen[i].what);
-        row->cells[1] = value_text("");
-        row->cells[2] = value_text(reason ? reason : "");
+        row->cells[0] = value_text(facts->unseen[i].what);
+        row->cells[1] = told_amount(honesty, facts->unseen[i].what);
+        row->cells[2] = value_text(facts->unseen[i].reason ? facts->unseen[i].reason : "");
     }
     return table;
 }
@@ -217,7 +262,9 @@ struct value io_honesty_value(struct arena *arena, const struct io_honesty *hone
     value_put(&map, "calls", NULL, count_value(honesty->calls, "calls were not counted"));
     value_put(&map, "folded", "without thread, object or stack",
               count_value(honesty->folded, "it was not counted"));
-    double known = (double)honesty->recognised.value + (double)honesty->copied.value;
+    /* The user tier copies none: it walks those that are new. */
+    double fresh = (double)(honesty->copied.known ? honesty->copied : honesty->walked).value;
+    double known = (double)honesty->recognised.value + fresh;
     value_put(&map, "recognised_pct", "stacks recognised",
               share_value(honesty->recognised, known, "stacks were not asked for, or not counted",
                           "no stack was looked at"));

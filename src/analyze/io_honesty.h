@@ -26,13 +26,13 @@
 
 struct io_honesty {
     struct honesty_figure calls, folded, recognised, copied, walked, complete, incomplete;
-    struct honesty_figure lost, parts_lost, own_ns, kernel_ns, cpu_ns;
+    struct honesty_figure lost, ring_full, parts_lost, own_ns, kernel_ns, cpu_ns;
     struct honesty_figure requests, unanswered, events_left_out, connections;
     /* What cannot be seen inside, or was not. */
     struct honesty_figure uring_calls, inside_bytes, calls_unseen, bytes_unseen;
     struct honesty_figure hopped, unknown, encrypted, broken, switched, middle, beyond;
     struct honesty_figure heads_lost, connections_lost, requests_folded, requests_cut;
-    struct honesty_figure compat_calls, open_calls, device_lost;
+    struct honesty_figure compat_calls, calls_before, open_calls, device_lost;
     struct io_facts facts;
     bool finished;
 };

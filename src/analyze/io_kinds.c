@@ -10,6 +10,8 @@ static const struct {
     enum io_kind kind;
     const char *names; /* separated by blanks */
 } calls[] = {
+    /* They may wait, as far as waits are told apart, but hardly ever do. */
+    {IO_OTHER, "clone clone3 fork fcntl"},
     {IO_SYNC, "fsync fdatasync sync_file_range msync sync syncfs"},
     {IO_OPEN, "open openat openat2 creat"},
     {IO_STAT, "stat lstat newfstatat fstatat64 statx access faccessat faccessat2"},

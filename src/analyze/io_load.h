@@ -11,8 +11,8 @@
 
 struct io {
     struct profile profile; /* series "io": ns in calls by thread and stack; may have no sample */
-    struct str *texts; /* what request_info and request_event name by id; the 0th is empty */
-    size_t text_count; /* of each array: entries, the 0th included */
+    struct str *texts;      /* what request_info and request_event name by id; the 0th is empty */
+    size_t text_count;      /* of each array: entries, the 0th included */
     struct object_info *objects;
     size_t object_count;
     struct call_row *calls;

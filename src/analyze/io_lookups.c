@@ -81,11 +81,11 @@ int io_folders_add(struct io_adding *adding)
         if (r < 0)
             break;
         struct io_folder *to = &adding->folders.data[id - 1];
-        to->files++;
+        to->files += file->objects;
         to->opens += file->opens;
         to->bytes += file->reads.bytes + file->writes.bytes + file->copies.bytes;
         to->ns += file->tally.total_ns;
-        to->temporary += file->created && file->removed;
+        to->temporary += file->created && file->removed ? file->objects : 0;
     }
     intern_deinit(&names);
     return r;

@@ -2,6 +2,7 @@
  * row of bounds, a function and its call. */
 #include "analyze/io_notes.h"
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "protocol/protocol.h"
 
@@ -49,6 +50,7 @@ struct noting {
     struct arena *arena;
     const struct io_sums *sums;
     const struct io_request_groups *groups;
+    struct map_u64 file_at; /* object to an index into sums->files, plus one */
     VEC(struct io_note) notes;
     size_t of_kind[NOTE_KINDS];
     size_t left_out;
@@ -123,6 +125,12 @@ static bool is_sql(enum request_protocol protocol)
            protocol == REQUEST_SQLITE;
 }
 
+/* Some are called by their address: that is said once. */
+static struct str service_beside(struct str peer, struct str service)
+{
+    return str_eq(peer, service) ? STR("") : service;
+}
+
 /* "13 sequential http requests to api.example.org, 3.50 s; the longest alone took 269 ms" */
 static void note_chains(struct noting *noting)
 {
@@ -134,7 +142,9 @@ static void note_chains(struct noting *noting)
             !enough_time(noting, NOTE_SEQUENTIAL_REQUESTS, io_chain_spare_ns(chain)))
             continue;
         const struct request_event *first = &noting->sums->io->events[chain->events[0]];
-        struct str service = noting->sums->io->connections[first->connection].info.service;
+        struct str service = service_beside(
+            text_of(noting, chain->peer),
+            noting->sums->io->connections[first->connection].info.service);
         const char *text = arena_printf(
             noting->arena, "%s sequential %s requests to %.*s%s%.*s, %s; the longest alone took %s",
             count_text(noting, chain->count), protocol_name(chain->protocol),
@@ -199,15 +209,16 @@ static void note_connections(struct noting *noting)
             (double)to->requests > bound->ratio * (double)to->connections)
             continue;
         const struct io_peer *peer = peer_named(noting, to->peer);
+        struct str service = service_beside(to->peer, to->service);
         const char *text = arena_printf(
             noting->arena,
             "a connection opened for every request: %s connections to %.*s%s%.*s, %s requests%s%s",
-            count_text(noting, to->connections), STR_FMT(to->peer), to->service.len > 0 ? " " : "",
-            STR_FMT(to->service), count_text(noting, to->requests),
-            peer ? "; connecting took " : "", peer ? time_text(noting, peer->connects.ns) : "");
-        note_add(noting,
-                 (struct io_note){NOTE_CONNECTIONS, text, to->connections,
-                                  peer ? peer->connects.ns : UINT64_MAX, peer ? peer->stack : 0});
+            count_text(noting, to->connections), STR_FMT(to->peer), service.len > 0 ? " " : "",
+            STR_FMT(service), count_text(noting, to->requests), peer ? "; connecting took " : "",
+            peer ? time_text(noting, peer->connects.ns) : "");
+        note_add(noting, (struct io_note){NOTE_CONNECTIONS, text, to->connections,
+                                          peer ? peer->connects.ns : UINT64_MAX,
+                                          peer ? peer->connect_stack : 0});
     }
 }
 
@@ -263,7 +274,7 @@ static void note_read_again(struct noting *noting, const struct io_file *file)
     double times = sized ? (double)file->reads.bytes / (double)file->size_bytes : 0;
     bool opened = file->opens >= bound->count && file->reads.bytes > 0 && (!sized || times >= 1);
     if (object->kind != OBJECT_FILE || is_made_up(object->name) || file->writes.calls > 0 ||
-        (times < bound->ratio && !opened) ||
+        file->objects > 1 || (times < bound->ratio && !opened) ||
         !enough_time(noting, NOTE_READ_AGAIN, file->tally.total_ns))
         return;
     const char *text = arena_printf(
@@ -316,10 +327,19 @@ static void note_temporary(struct noting *noting, const struct io_folder *folder
 
 static const struct io_file *file_of(const struct noting *noting, uint32_t object)
 {
-    for (size_t i = 0; i < noting->sums->file_count; i++)
-        if (noting->sums->files[i].object == object)
-            return &noting->sums->files[i];
-    return NULL;
+    const uint64_t *at = map_u64_find(&noting->file_at, object);
+    return at ? &noting->sums->files[*at - 1] : NULL;
+}
+
+static int files_find(struct noting *noting)
+{
+    for (size_t i = 0; i < noting->sums->file_count; i++) {
+        uint64_t *at = map_u64_at(&noting->file_at, noting->sums->files[i].object, NULL);
+        if (!at)
+            return -ENOMEM;
+        *at = i + 1;
+    }
+    return 0;
 }
 
 static void note_fragments(struct noting *noting, const struct io_file_fact *fact)
@@ -393,8 +413,12 @@ int io_notes_build(struct arena *arena, const struct io_sums *sums,
     struct noting noting = {.arena = arena, .sums = sums, .groups = groups};
     struct io_file_facts facts;
     int r = io_file_facts_read(arena, sums->io->files_json, &facts);
-    if (r < 0)
+    if (r == 0)
+        r = files_find(&noting);
+    if (r < 0) {
+        map_u64_deinit(&noting.file_at);
         return r;
+    }
     note_chains(&noting);
     note_groups(&noting);
     note_connections(&noting);
@@ -421,6 +445,7 @@ int io_notes_build(struct arena *arena, const struct io_sums *sums,
     if (r == 0 && notes.count > 1)
         qsort(notes.notes, notes.count, sizeof(*notes.notes), by_time);
     VEC_FREE(&noting.notes);
+    map_u64_deinit(&noting.file_at);
     if (r == 0)
         *ret = notes;
     return r;

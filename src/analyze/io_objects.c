@@ -12,8 +12,16 @@ static void sizes_take(struct call_tally *to, const struct call_tally *tally, en
         to->sizes[i] -= tally->sizes[i];
 }
 
-/* The list's entry of an object, made when it is the first. */
-static struct io_file *file_of(struct io_adding *adding, uint32_t object)
+/* What has no name is told apart by its number. */
+static const char *file_key(struct arena *arena, uint32_t object, const struct object_info *info)
+{
+    if (info->name.len == 0)
+        return arena_printf(arena, "%u", object);
+    return arena_printf(arena, "%d %.*s", (int)info->kind, STR_FMT(info->name));
+}
+
+/* The list's entry of an object, made when it is the first of its name. */
+static struct io_file *file_of(struct io_adding *adding, uint32_t object, uint64_t *ret_index)
 {
     bool fresh;
     uint64_t *at = map_u64_at(&adding->file_at, object, &fresh);
@@ -21,10 +29,16 @@ static struct io_file *file_of(struct io_adding *adding, uint32_t object)
         return NULL;
     if (fresh) {
         struct io_file made = {.object = object, .size_bytes = IO_FACT_UNKNOWN};
-        if (VEC_PUSH(&adding->files, made) < 0)
+        const char *key = file_key(adding->arena, object, &adding->io->objects[object]);
+        uint32_t id;
+        bool first;
+        if (intern_add(&adding->file_names, str_from(key), &id, &first) < 0 ||
+            (first && VEC_PUSH(&adding->files, made) < 0))
             return NULL;
-        *at = adding->files.len;
+        *at = id;
+        adding->files.data[id - 1].objects++;
     }
+    *ret_index = *at;
     return &adding->files.data[*at - 1];
 }
 
@@ -66,7 +80,8 @@ static void file_kind_add(struct io_file *file, const struct call_row *row, enum
 
 int io_file_add(struct io_adding *adding, const struct call_row *row, enum io_kind kind, bool idle)
 {
-    struct io_file *file = file_of(adding, row->info.object);
+    uint64_t index;
+    struct io_file *file = file_of(adding, row->info.object, &index);
     if (!file)
         return -ENOMEM;
     file_kind_add(file, row, kind);
@@ -78,8 +93,8 @@ int io_file_add(struct io_adding *adding, const struct call_row *row, enum io_ki
     }
     call_tally_add(&file->tally, &row->tally);
     sizes_take(&file->tally, &row->tally, kind);
-    return io_heaviest(&adding->stack_ns, row->info.object, row->info.stack, row->tally.total_ns,
-                       &file->stack, &file->stack_ns);
+    return io_heaviest(&adding->stack_ns, index, row->info.stack, row->tally.total_ns, &file->stack,
+                       &file->stack_ns);
 }
 
 /* Sockets of one name and role are one peer. Without a name a socket's process is not told from
@@ -133,6 +148,8 @@ int io_peer_add(struct io_adding *adding, const struct call_row *row, enum io_ki
     if (!peer)
         return -ENOMEM;
     peer_kind_add(peer, &row->tally, kind);
+    if (kind == IO_CONNECT && row->info.stack)
+        peer->connect_stack = row->info.stack;
     peer->errors += row->info.error ? row->tally.count : 0;
     if (idle) {
         peer->idle_calls += row->tally.count;
@@ -141,7 +158,7 @@ int io_peer_add(struct io_adding *adding, const struct call_row *row, enum io_ki
     }
     call_tally_add(&peer->tally, &row->tally);
     sizes_take(&peer->tally, &row->tally, kind);
-    /* Objects' numbers are below 2^30: peers are told from files by a bit above them. */
+    /* Indexes are below 2^30: peers are told from files by a bit above them. */
     return io_heaviest(&adding->stack_ns, 1u << 30 | index, row->info.stack, row->tally.total_ns,
                        &peer->stack, &peer->stack_ns);
 }

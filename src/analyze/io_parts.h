@@ -26,7 +26,7 @@ struct io_adding {
     /* Indexes into the lists, plus one. */
     struct map_u64 syscall_at, error_at, file_at, peer_of, site_at, missing_at;
     struct map_u64 stack_ns, object_ns, seen; /* sums and marks by pairs of ids */
-    struct intern peer_names, folder_names, removed_names;
+    struct intern file_names, peer_names, folder_names, removed_names;
 };
 
 /* Which pair of ids a key is about: one map serves several questions. */

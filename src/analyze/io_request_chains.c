@@ -36,29 +36,38 @@ static const struct request_info *info_of(const struct chaining *chaining, uint3
     return &chaining->io->requests[chaining->io->events[event].request].info;
 }
 
+/* The stack of more than half of a chain's requests, by votes that cancel each other out. */
+static uint32_t most_stack(const struct chaining *chaining, const struct io_chain *chain)
+{
+    uint32_t stack = 0;
+    uint64_t votes = 0, count = 0;
+    for (uint64_t i = 0; i < chain->count; i++) {
+        uint32_t other = info_of(chaining, chain->events[i])->stack;
+        if (votes == 0)
+            stack = other;
+        votes = stack == other ? votes + 1 : votes - 1;
+    }
+    for (uint64_t i = 0; i < chain->count; i++)
+        count += info_of(chaining, chain->events[i])->stack == stack;
+    return count * 2 > chain->count ? stack : 0;
+}
+
 static int events_list(struct chaining *chaining, struct io_chain *chain, uint32_t last)
 {
-    struct map_u64 texts = {0}, parameters = {0};
     chain->events = arena_alloc(chaining->arena, chain->count * sizeof(*chain->events));
-    int r = chain->events ? 0 : -ENOMEM;
+    if (!chain->events)
+        return -ENOMEM;
     uint32_t at = last;
-    for (uint64_t i = chain->count; i > 0 && r == 0; i--, at = chaining->before[at - 1]) {
+    for (uint64_t i = chain->count; i > 0; i--, at = chaining->before[at - 1]) {
         const struct request_event *event = &chaining->io->events[at - 1];
         const struct request_info *info = info_of(chaining, at - 1);
         chain->events[i - 1] = at - 1;
         chain->sum_ns += event->end_ns - event->start_ns;
         chain->max_ns = MAX(chain->max_ns, event->end_ns - event->start_ns);
         chain->text = chain->text == info->text ? chain->text : 0;
-        chain->stack = chain->stack == info->stack ? chain->stack : 0;
-        if (!map_u64_at(&texts, info->text, NULL) ||
-            !map_u64_at(&parameters, event->parameters, NULL))
-            r = -ENOMEM;
     }
-    chain->texts = texts.len;
-    chain->parameters = parameters.len;
-    map_u64_deinit(&texts);
-    map_u64_deinit(&parameters);
-    return r;
+    chain->stack = most_stack(chaining, chain);
+    return 0;
 }
 
 static int chain_end(struct chaining *chaining, struct open_chain *open)
@@ -72,7 +81,6 @@ static int chain_end(struct chaining *chaining, struct open_chain *open)
                              .peer = info->peer,
                              .protocol = info->protocol,
                              .text = info->text,
-                             .stack = info->stack,
                              .count = ended.count,
                              .end_ns = chaining->io->events[ended.last - 1].end_ns};
     int r = events_list(chaining, &chain, ended.last);

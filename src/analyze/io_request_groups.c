@@ -72,7 +72,7 @@ static int row_add(struct grouping *grouping, uint32_t id)
 static int event_add(struct grouping *grouping, const struct request_event *event, uint64_t *params)
 {
     uint32_t group = grouping->groups->of_row[event->request];
-    if (group == 0)
+    if (group == 0 || group > grouping->list.len)
         return 0;
     struct io_request_group *to = &grouping->list.data[group - 1];
     bool fresh;
@@ -101,11 +101,9 @@ static int events_add(struct grouping *grouping)
         r = event_add(grouping, &io->events[i], params);
     for (size_t i = 0; i < count && r == 0; i++) {
         struct io_request_group *group = &grouping->list.data[i];
-        if (group->events == group->tally.count) {
-            group->parameters = params[i];
-            group->parameters_more = false;
-        }
-        group->parameters = MAX(group->parameters, params[i]);
+        bool all = group->events == group->tally.count;
+        group->parameters = all ? params[i] : MAX(group->parameters, params[i]);
+        group->parameters_more = group->parameters_more && !all;
     }
     grouping->groups->events = io->event_count;
     free(params);
@@ -144,7 +142,7 @@ static int results_take(struct grouping *grouping)
     if (count > 1)
         qsort(pairs, count, sizeof(*pairs), by_pair);
     int r = 0;
-    for (size_t i = 0; i < count && r == 0; i++) {
+    for (size_t i = 0; i < count && grouping->list.data && r == 0; i++) {
         struct io_request_group *group = &grouping->list.data[pairs[i].group - 1];
         struct io_result result = {pairs[i].text, pairs[i].count};
         if (group->result_count++ == 0)
@@ -152,7 +150,7 @@ static int results_take(struct grouping *grouping)
         r = VEC_PUSH(&grouping->result_list, result);
     }
     free(pairs);
-    for (size_t i = 0; i < grouping->list.len && r == 0; i++) {
+    for (size_t i = 0; grouping->list.data && i < grouping->list.len && r == 0; i++) {
         const struct io_request_group *group = &grouping->list.data[i];
         if (group->result_count > 1)
             qsort(grouping->result_list.data + group->result_first, group->result_count,
@@ -186,10 +184,14 @@ static int connection_add(struct grouping *grouping, const struct connection_row
     return 0;
 }
 
+struct ranked {
+    const struct io_request_group *group;
+};
+
 static int by_total(const void *left, const void *right)
 {
-    const struct io_request_group *a = *(struct io_request_group *const *)left,
-                                  *b = *(struct io_request_group *const *)right;
+    const struct io_request_group *a = ((const struct ranked *)left)->group;
+    const struct io_request_group *b = ((const struct ranked *)right)->group;
     if (a->tally.total_ns != b->tally.total_ns)
         return a->tally.total_ns > b->tally.total_ns ? -1 : 1;
     if (a->tally.count != b->tally.count)
@@ -212,7 +214,7 @@ static int groups_order(struct grouping *grouping)
 {
     struct io_request_groups *groups = grouping->groups;
     size_t count = grouping->list.len;
-    struct io_request_group **order = calloc(count + 1, sizeof(*order));
+    struct ranked *order = calloc(count + 1, sizeof(*order));
     uint32_t *place = calloc(count + 1, sizeof(*place));
     groups->groups = arena_alloc(grouping->arena, (count + 1) * sizeof(*groups->groups));
     if (!order || !place || !groups->groups) {
@@ -221,12 +223,12 @@ static int groups_order(struct grouping *grouping)
         return -ENOMEM;
     }
     for (size_t i = 0; i < count; i++)
-        order[i] = &grouping->list.data[i];
+        order[i].group = &grouping->list.data[i];
     if (count > 1)
-        qsort(order, count, sizeof(struct io_request_group *), by_total);
+        qsort(order, count, sizeof(*order), by_total);
     for (size_t i = 0; i < count; i++) {
-        groups->groups[i] = *order[i];
-        place[order[i] - grouping->list.data] = (uint32_t)i + 1;
+        groups->groups[i] = *order[i].group;
+        place[order[i].group - grouping->list.data] = (uint32_t)i + 1;
     }
     for (size_t i = 1; i < grouping->io->request_count; i++)
         if (groups->of_row[i] > 0)

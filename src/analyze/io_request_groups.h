@@ -32,12 +32,12 @@ struct io_request_group {
 struct io_chain {
     uint32_t thread, peer; /* id; text id */
     enum request_protocol protocol;
-    uint32_t text, stack; /* if they are the same for all; 0: they differ */
+    uint32_t text;  /* if it is the same for all; 0: they differ */
+    uint32_t stack; /* of most of them; 0: of no more than half */
     uint64_t count;
-    uint64_t sum_ns, max_ns;    /* of the requests themselves */
-    uint64_t start_ns, end_ns;  /* of the chain */
-    uint32_t *events;           /* indexes into io.events, in order; `count` of them */
-    uint64_t parameters, texts; /* different ones */
+    uint64_t sum_ns, max_ns;   /* of the requests themselves */
+    uint64_t start_ns, end_ns; /* of the chain */
+    uint32_t *events;          /* indexes into io.events, in order; `count` of them */
 };
 
 /* What is one after another: the next begins when the one before has ended, and not later than

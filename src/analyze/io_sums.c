@@ -287,6 +287,7 @@ static void adding_deinit(struct io_adding *adding)
     map_u64_deinit(&adding->stack_ns);
     map_u64_deinit(&adding->object_ns);
     map_u64_deinit(&adding->seen);
+    intern_deinit(&adding->file_names);
     intern_deinit(&adding->peer_names);
     intern_deinit(&adding->folder_names);
     intern_deinit(&adding->removed_names);

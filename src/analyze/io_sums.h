@@ -25,9 +25,11 @@ struct io_moved {
     uint64_t calls, ns, bytes;
 };
 
-/* A file, folder, device, pipe, terminal: whatever is no socket. */
+/* A file, folder, device, pipe, terminal: whatever is no socket. What has one name is one, also
+ * where it was made again and again. */
 struct io_file {
-    uint32_t object;
+    uint32_t object;         /* the first of them */
+    uint32_t objects;        /* how many there were */
     struct call_tally tally; /* calls that are not idle; sizes: of those that move bytes */
     uint64_t errors;
     struct io_moved reads, writes, copies, faults;
@@ -36,7 +38,7 @@ struct io_file {
     uint64_t direct;             /* of reads and writes: with O_DIRECT */
     uint64_t idle_calls, idle_ns;
     uint64_t opens, stats;
-    uint64_t size_bytes; /* from document "files"; UINT64_MAX: not known */
+    uint64_t size_bytes; /* from document "files", of the last; UINT64_MAX: not known */
     bool created, removed;
     uint32_t stack; /* the heaviest, and its time */
     uint64_t stack_ns;
@@ -52,8 +54,9 @@ struct io_peer {
     struct io_moved connects, accepts;
     uint64_t idle_calls, idle_ns;
     uint64_t sockets;
-    struct str service; /* from the protocol; empty: not known */
-    uint32_t protocol;  /* enum request_protocol; 0: not known */
+    struct str service;     /* from the protocol; empty: not known */
+    uint32_t protocol;      /* enum request_protocol; 0: not known */
+    uint32_t connect_stack; /* of the last connect; 0: not known */
     uint32_t stack;
     uint64_t stack_ns;
 };

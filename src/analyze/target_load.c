@@ -11,9 +11,9 @@ static uint64_t json_u64(const json_t *object, const char *key, uint64_t max)
     return number > 0 && (uint64_t)number <= max ? (uint64_t)number : 0;
 }
 
-void target_facts_read(struct str text, struct target_facts *ret)
+void target_facts_read(struct str json_text, struct target_facts *ret)
 {
-    json_t *json = json_loadb(text.data, text.len, 0, NULL);
+    json_t *json = json_loadb(json_text.data, json_text.len, 0, NULL);
     const json_t *scope = json_object_get(json, "scope");
     if (json_is_string(scope)) {
         const char *name = json_string_value(scope);

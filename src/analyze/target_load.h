@@ -12,7 +12,7 @@ struct target_facts {
 };
 
 /* What is no JSON, or says odd things, is as if it were not there. */
-void target_facts_read(struct str json, struct target_facts *ret);
+void target_facts_read(struct str json_text, struct target_facts *ret);
 /* The last program of the root's pid (exec makes another process of it) and its main thread;
  * both 0 where there is none. */
 void target_facts_root(const struct target_facts *facts, const struct profile *profile,

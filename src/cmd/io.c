@@ -158,28 +158,32 @@ static void put_head(struct io_run *run, struct value *root)
     put_time(run, root);
 }
 
-/* A table, and for people its title with how many more there are. */
+/* A table, and for people its title with how many more there are. `all` rows are people's, `rows`
+ * those of machines. */
 static void put_table(struct io_run *run, struct value *root, const char *key, const char *title,
-                      struct value table, size_t all)
+                      struct value table, size_t all, size_t rows)
 {
     size_t shown = run->tables.limit == 0 ? all : MIN(all, run->tables.limit);
     if (shown < all)
-        title = arena_printf(run->arena, "%s (%zu of %zu%s%s)", title, shown, all,
-                             run->tables.brief ? "; --" : "; --limit 0: all",
-                             run->tables.brief ? key : "");
+        title = arena_printf(
+            run->arena, "%s (%zu of %s%s%s)", title, shown, amount(run, (double)all, UNIT_COUNT),
+            run->tables.brief ? "; --" : "; --limit 0: all", run->tables.brief ? key : "");
     value_put(root, key, title, table);
+    if (run->opts->output.json && table.table && table.table->row_count < rows)
+        value_put_machine(root, arena_printf(run->arena, "%s_left_out", key),
+                          value_uint(rows - table.table->row_count, UNIT_COUNT));
 }
 
 static void put_syscalls(struct io_run *run, struct value *root)
 {
     put_table(run, root, "syscalls", "System calls", io_tables_syscalls(&run->tables),
-              run->sums.syscall_count);
+              run->sums.syscall_count, run->sums.syscall_count);
 }
 
 static void put_files(struct io_run *run, struct value *root)
 {
     put_table(run, root, "files", "Files", io_tables_files(&run->tables),
-              io_tables_file_count(&run->tables));
+              io_tables_file_count(&run->tables), run->sums.file_count);
 }
 
 static void put_lookups(struct io_run *run, struct value *root)
@@ -189,24 +193,26 @@ static void put_lookups(struct io_run *run, struct value *root)
     value_put_machine(root, "missing_ms",
                       value_real((double)run->sums.lookups.missing_ns / 1e6, UNIT_MS));
     put_table(run, root, "missing", "Nothing has these names", io_tables_missing(&run->tables),
-              run->sums.missing_count);
+              run->sums.missing_count, run->sums.missing_count);
 }
 
 static void put_peers(struct io_run *run, struct value *root)
 {
-    put_table(run, root, "peers", "Peers", io_tables_peers(&run->tables), run->sums.peer_count);
+    put_table(run, root, "peers", "Peers", io_tables_peers(&run->tables), run->sums.peer_count,
+              run->sums.peer_count);
 }
 
 static void put_devices(struct io_run *run, struct value *root)
 {
     put_table(run, root, "devices", "Block devices, of the whole machine",
-              io_tables_devices(&run->tables), io_tables_device_count(&run->tables));
+              io_tables_devices(&run->tables), io_tables_device_count(&run->tables),
+              io_tables_device_count(&run->tables));
 }
 
 static void put_stacks(struct io_run *run, struct value *root)
 {
     put_table(run, root, "stacks", "Calls by place, the longest first",
-              io_tables_sites(&run->tables), run->sums.site_count);
+              io_tables_sites(&run->tables), run->sums.site_count, run->sums.site_count);
     if (!run->opts->stacks)
         return;
     size_t drawn = MIN(run->sums.site_count, (size_t)STACKS_DRAWN);
@@ -223,7 +229,7 @@ static void put_stacks(struct io_run *run, struct value *root)
 static void put_requests(struct io_run *run, struct value *root)
 {
     put_table(run, root, "requests", "Requests", io_tables_requests(&run->tables),
-              run->groups.count);
+              run->groups.count, run->groups.count);
     value_put_machine(root, "request_count", value_uint(run->groups.requests, UNIT_COUNT));
     const char *title = NULL;
     struct value waterfall = io_tables_waterfall(&run->tables, &title);

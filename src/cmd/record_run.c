@@ -117,8 +117,8 @@ static void library_prepare(struct record *record)
         snprintf(record->library_na, sizeof(record->library_na), "%.200s; %.200s", probe.detail,
                  probe.remedy);
     else if (preload_open(&record->preload, &why) < 0)
-        snprintf(record->library_na, sizeof(record->library_na), "%.300s; %.200s", why.what,
-                 why.remedy);
+        snprintf(record->library_na, sizeof(record->library_na), "%.300s%s%.200s", why.what,
+                 why.remedy[0] ? "; " : "", why.remedy);
     if (locks)
         memcpy(record->locks_na, record->library_na, sizeof(record->locks_na));
 }

@@ -189,6 +189,20 @@ int bpf_unit_leave_out(struct bpf_unit *unit, const char *program)
     return found ? bpf_program__set_autoload(found, false) : -ENOENT;
 }
 
+int bpf_unit_uprobes_multi(struct bpf_unit *unit)
+{
+    enum { TRACE_UPROBE_MULTI = 48 }; /* of enum bpf_attach_type, which may be older than this */
+    struct bpf_program *program;
+    int r = 0;
+    bpf_object__for_each_program(program, unit->object)
+    {
+        if (r == 0 && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+            r = bpf_program__set_expected_attach_type(program,
+                                                      (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+    }
+    return r;
+}
+
 int bpf_unit_load(struct bpf_unit *unit, struct why *why)
 {
     unit->log = calloc(1, LOG_BYTES);

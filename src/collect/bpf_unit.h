@@ -35,6 +35,10 @@ void bpf_unit_close(struct bpf_unit *unit); /* NULL is fine */
 
 /* A program that this kernel has no place for; before loading. */
 MUST_USE int bpf_unit_leave_out(struct bpf_unit *unit, const char *program);
+/* Its uprobes may be set on many places at once (Linux 6.6; older ones do not mind); before
+ * loading.
+ */
+MUST_USE int bpf_unit_uprobes_multi(struct bpf_unit *unit);
 /* All before loading. Another size than the program's, or no such map, is a fault of ours. */
 MUST_USE int bpf_unit_config(struct bpf_unit *unit, const void *config, size_t bytes,
                              struct why *why);

@@ -18,7 +18,7 @@ struct seen_file {
     uint32_t object;
     int pid;
     uint64_t inode;
-    struct str path; /* NUL-terminated; empty: not known (yet) */
+    struct str path; /* NUL-terminated; empty: there was no room for it */
     uint64_t ns, bytes;
 };
 
@@ -28,6 +28,13 @@ struct files_look {
     struct map_u64 by_object; /* to index + 1 */
     VEC(struct seen_file) files;
     uint64_t left_out;
+};
+
+/* All that a look needs while it lasts. */
+struct looking {
+    struct views views;
+    struct counted_folders counted;
+    uint64_t deadline_ns;
 };
 
 /* Files of one folder. */
@@ -103,17 +110,13 @@ int files_look_named(struct files_look *look, uint32_t object, int pid, uint64_t
     return arena_failed(&look->paths) ? -ENOMEM : 0;
 }
 
-int files_look_used(struct files_look *look, uint32_t object, uint64_t ns, uint64_t bytes)
+void files_look_used(struct files_look *look, uint32_t object, uint64_t ns, uint64_t bytes)
 {
-    struct seen_file *file;
-    if (object == 0)
-        return 0;
-    int r = file_need(look, object, &file);
-    if (r == 0 && file) {
-        file->ns += ns;
-        file->bytes += bytes;
-    }
-    return r;
+    const uint64_t *known = map_u64_find(&look->by_object, object);
+    if (!known)
+        return;
+    look->files.data[*known - 1].ns += ns;
+    look->files.data[*known - 1].bytes += bytes;
 }
 
 /* ---- the document ---- */
@@ -195,8 +198,7 @@ static int file_compare(const void *a, const void *b)
     return (left->object > right->object) - (left->object < right->object);
 }
 
-static int files_put(struct files_look *look, struct views *views, uint64_t deadline_ns,
-                     struct jsonw *json)
+static int files_put(struct files_look *look, struct looking *looking, struct jsonw *json)
 {
     struct fiemap *fiemap = malloc(fiemap_bytes());
     size_t put = 0;
@@ -211,11 +213,11 @@ static int files_put(struct files_look *look, struct views *views, uint64_t dead
         struct file_facts facts;
         if (file->path.len == 0)
             continue;
-        bool late = clock_mono_ns() >= deadline_ns;
-        const struct view *view = late ? NULL : views_of(views, file->pid);
+        bool late = clock_mono_ns() >= looking->deadline_ns;
+        const struct view *view = late ? NULL : views_of(&looking->views, file->pid);
         unlooked_set(&facts, late ? "there was no time left to look" : "/proc cannot be read");
         if (view)
-            file_look(view, &looked, fiemap, &facts);
+            file_look(view, &looked, &looking->counted, fiemap, &facts);
         jsonw_object_begin(json);
         u64_put(json, "object", file->object);
         text_put(json, "path", file->path);
@@ -294,11 +296,11 @@ static bool sizes_look(const struct files_look *look, const struct folders *fold
 }
 
 static void folder_put(const struct files_look *look, const struct folders *folders, uint32_t id,
-                       struct views *views, uint64_t deadline_ns, struct jsonw *json)
+                       struct looking *looking, struct jsonw *json)
 {
     struct seen_folder folder = folders->list.data[id - 1];
     struct str path = intern_get(&folders->paths, id);
-    const struct view *view = views_of(views, folder.pid);
+    const struct view *view = views_of(&looking->views, folder.pid);
     const struct view_mount *mount = view ? view_mount_of(view, path.data) : NULL;
     const char *na = !mount ? "no mount is known that holds it" : look_forbidden(mount);
     const char *na_sizes = na;
@@ -309,12 +311,14 @@ static void folder_put(const struct files_look *look, const struct folders *fold
         int fd = view_open(view, path.data, O_PATH | O_DIRECTORY);
         if (fd < 0)
             na_sizes = na = look_error(-fd, words, sizeof(words));
-        else if (!sizes_look(look, folders, id, fd, deadline_ns, &folder))
+        else if (!sizes_look(look, folders, id, fd, looking->deadline_ns, &folder))
             na_sizes = "there was no time left to look at all of them";
         if (fd >= 0)
             close(fd);
     }
-    int r = na ? 0 : folder_count(view, path.data, &entries, &more);
+    if (!na && clock_mono_ns() >= looking->deadline_ns)
+        na = "there was no time left to look";
+    int r = na ? 0 : folder_count(view, path.data, &looking->counted, &entries, &more);
     if (r < 0)
         na = r == -EPERM ? "to read it as somebody else would change its access time"
                          : look_error(-r, words, sizeof(words));
@@ -339,8 +343,7 @@ static void folder_put(const struct files_look *look, const struct folders *fold
     jsonw_object_end(json);
 }
 
-static int folders_put(struct files_look *look, struct views *views, uint64_t deadline_ns,
-                       struct jsonw *json)
+static int folders_put(struct files_look *look, struct looking *looking, struct jsonw *json)
 {
     struct folders folders = {0};
     int r = folders_make(look, &folders);
@@ -354,7 +357,7 @@ static int folders_put(struct files_look *look, struct views *views, uint64_t de
         if (id == 0)
             break;
         told[id - 1] = true;
-        folder_put(look, &folders, id, views, deadline_ns, json);
+        folder_put(look, &folders, id, looking, json);
     }
     jsonw_array_end(json);
     free(told);
@@ -362,10 +365,9 @@ static int folders_put(struct files_look *look, struct views *views, uint64_t de
     return r;
 }
 
-int files_look_finish(struct files_look *look, struct sink *sink)
+int files_look_finish(struct files_look *look, uint64_t ns_max, struct sink *sink)
 {
-    struct views views = {.last_pid = 0};
-    uint64_t deadline_ns = clock_mono_ns() + FILES_LOOK_NS_MAX;
+    struct looking looking = {.deadline_ns = clock_mono_ns() + ns_max};
     char *text = NULL;
     size_t len = 0;
     if (look->path_bytes == 0)
@@ -377,9 +379,9 @@ int files_look_finish(struct files_look *look, struct sink *sink)
     jsonw_init(&json, out, 0);
     jsonw_object_begin(&json);
     u64_put(&json, "schema", 1);
-    int r = files_put(look, &views, deadline_ns, &json);
+    int r = files_put(look, &looking, &json);
     if (r == 0)
-        r = folders_put(look, &views, deadline_ns, &json);
+        r = folders_put(look, &looking, &json);
     if (r == 0) {
         u64_put(&json, "left_out", look->left_out);
         jsonw_object_end(&json);
@@ -389,6 +391,7 @@ int files_look_finish(struct files_look *look, struct sink *sink)
     if (r == 0)
         r = sink_document(sink, "files", (struct str){text, len});
     free(text);
-    views_deinit(&views);
+    counted_folders_deinit(&looking.counted);
+    views_deinit(&looking.views);
     return r;
 }

@@ -11,8 +11,7 @@
  * mounts) while that lives, else with our own. It opens nothing but regular files and folders,
  * follows no link, reads no data, writes nothing out and changes no access time. File systems
  * whose answer may never come (network, FUSE, autofs) are told by name and asked for nothing. It
- * takes no longer than FILES_LOOK_NS_MAX, plus the one file it is at; what was not looked at says
- * so.
+ * takes no longer than it is given, plus the one file it is at; what was not looked at says so.
  *
  *     {"schema": 1,
  *      "files": [{"object": 7, "path": "/srv/a.db", "size_bytes": …, "allocated_bytes": …,
@@ -44,7 +43,7 @@ enum {
     FILES_LOOK_TINY_BYTES = 4096,
     FILES_LOOK_ENTRIES_MAX = 10000,
     FILES_LOOK_EXTENTS_MAX = 1000,
-    FILES_LOOK_NS_MAX = 500000000,
+    FILES_LOOK_NS = 1000000000, /* that a look may take, as a rule */
 };
 
 struct files_look;
@@ -57,6 +56,7 @@ void files_look_close(struct files_look *look); /* NULL is fine */
  * passed over. A name that comes again is the one that counts. 0 or -ENOMEM. */
 MUST_USE int files_look_named(struct files_look *look, uint32_t object, int pid, uint64_t inode,
                               struct str path);
-MUST_USE int files_look_used(struct files_look *look, uint32_t object, uint64_t ns, uint64_t bytes);
-/* Without files no document. 0, -ENOMEM or the sink's error. */
-MUST_USE int files_look_finish(struct files_look *look, struct sink *sink);
+/* Of any object: one that was not named before is none of those. */
+void files_look_used(struct files_look *look, uint32_t object, uint64_t ns, uint64_t bytes);
+/* Takes at most `ns_max`. Without files no document. 0, -ENOMEM or the sink's error. */
+MUST_USE int files_look_finish(struct files_look *look, uint64_t ns_max, struct sink *sink);

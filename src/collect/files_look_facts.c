@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdio.h>
@@ -162,7 +163,7 @@ static void space_look(int path_fd, struct file_facts *ret)
 }
 
 /* -errno where the folder cannot be read without a trace. */
-int folder_count(const struct view *view, const char *path, uint64_t *ret, bool *ret_more)
+static int entries_count(const struct view *view, const char *path, uint64_t *ret, bool *ret_more)
 {
     uint64_t count = 0;
     char bytes[ENTRIES_BYTES] __attribute__((aligned(8)));
@@ -188,12 +189,45 @@ int folder_count(const struct view *view, const char *path, uint64_t *ret, bool 
     return 0;
 }
 
-static void folder_look(const struct view *view, const char *path, struct file_facts *ret)
+int folder_count(const struct view *view, const char *path, struct counted_folders *counted,
+                 uint64_t *ret, bool *ret_more)
+{
+    char key[4096 + 32];
+    struct counted_folder folder = {0};
+    uint32_t id;
+    bool fresh;
+    /* The same path is another folder to other eyes. */
+    int len = snprintf(key, sizeof(key), "%" PRIx64 " %s %s", view->space, view->root, path);
+    if (len < 0 || (size_t)len >= sizeof(key))
+        return -ENAMETOOLONG;
+    if (VEC_RESERVE(&counted->list, counted->list.len + 1) < 0 ||
+        intern_add(&counted->keys, (struct str){key, (size_t)len}, &id, &fresh) < 0)
+        return -ENOMEM;
+    if (fresh) {
+        folder.error = entries_count(view, path, &folder.entries, &folder.more);
+        counted->list.data[counted->list.len++] = folder;
+    }
+    folder = counted->list.data[id - 1];
+    if (folder.error < 0)
+        return folder.error;
+    *ret = folder.entries;
+    *ret_more = folder.more;
+    return 0;
+}
+
+void counted_folders_deinit(struct counted_folders *counted)
+{
+    intern_deinit(&counted->keys);
+    VEC_FREE(&counted->list);
+}
+
+static void folder_look(const struct view *view, const char *path, struct counted_folders *counted,
+                        struct file_facts *ret)
 {
     char folder[4096], words[128];
     int r = folder_of(str_from(path), folder, sizeof(folder)) ? 0 : -ENAMETOOLONG;
     if (r == 0)
-        r = folder_count(view, folder, &ret->folder_entries, &ret->folder_entries_more);
+        r = folder_count(view, folder, counted, &ret->folder_entries, &ret->folder_entries_more);
     if (r == -EPERM)
         na_one(ret, FACT_FOLDER, "to read it as somebody else would change its access time");
     else if (r < 0)
@@ -207,8 +241,8 @@ static bool is_same(const struct looked_file *file, const struct stat *status, u
            (uint32_t)file->inode == (uint32_t)status->st_ino;
 }
 
-void file_look(const struct view *view, const struct looked_file *file, struct fiemap *fiemap,
-               struct file_facts *ret)
+void file_look(const struct view *view, const struct looked_file *file,
+               struct counted_folders *counted, struct fiemap *fiemap, struct file_facts *ret)
 {
     struct stat status;
     char words[128];
@@ -239,5 +273,5 @@ void file_look(const struct view *view, const struct looked_file *file, struct f
     ret->allocated_bytes = (uint64_t)status.st_blocks * 512;
     space_look(fd, ret);
     extents_look(fd, fiemap, ret);
-    folder_look(view, file->path, ret);
+    folder_look(view, file->path, counted, ret);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/intern.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "collect/files_look.h"
@@ -79,13 +80,25 @@ struct looked_file {
     const char *path;
     uint64_t inode;
 };
+/* Folders whose entries were counted: many files are of one. */
+struct counted_folder {
+    int error; /* negative errno, 0: they are counted */
+    uint64_t entries;
+    bool more;
+};
+struct counted_folders {
+    struct intern keys; /* id n is list.data[n - 1] */
+    VEC(struct counted_folder) list;
+};
 /* `fiemap` has room for FILES_LOOK_EXTENTS_MAX extents. */
 struct fiemap;
 size_t fiemap_bytes(void);
-void file_look(const struct view *view, const struct looked_file *file, struct fiemap *fiemap,
-               struct file_facts *ret);
+void file_look(const struct view *view, const struct looked_file *file,
+               struct counted_folders *counted, struct fiemap *fiemap, struct file_facts *ret);
 /* Entries of a folder without "." and ".."; 0 or -errno. */
-int folder_count(const struct view *view, const char *path, uint64_t *ret, bool *ret_more);
+int folder_count(const struct view *view, const char *path, struct counted_folders *counted,
+                 uint64_t *ret, bool *ret_more);
+void counted_folders_deinit(struct counted_folders *counted);
 /* The path of the folder that holds a path; in `buffer`. False: it is too long. */
 bool folder_of(struct str path, char *buffer, size_t size);
 /* Words for an errno of the look. */

@@ -83,7 +83,7 @@ int view_mounts_read(struct arena *arena, struct view *view, struct str text)
         if (VEC_PUSH(&view->mounts, mount) < 0)
             return -ENOMEM;
     }
-    return 0;
+    return arena_failed(arena) ? -ENOMEM : 0;
 }
 
 /* The longest holds it; of equals the last, which is mounted over the others. */

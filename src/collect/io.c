@@ -93,6 +93,16 @@ static int both_denied(const struct collector *c, int r, struct why *why)
                    "%.350s; the kernel's help is not to be had: %.350s", user.what, c->not_higher);
 }
 
+/* What is known at the start, so that it is there after a kill; the engine's own takes its place
+ * at the end. */
+static int tier_put(const struct collector *c, struct sink *sink, struct why *why)
+{
+    char json[64];
+    snprintf(json, sizeof(json), "{\"tier\":\"%s\"}", tier_name(c->tier));
+    int r = sink_document(sink, "io", str_from(json));
+    return r < 0 ? why_errno(why, -r, NULL, "cannot write to the recording") : 0;
+}
+
 int io_start(const struct io_opts *opts, const struct collector_target *target, struct sink *sink,
              struct collector **ret, struct why *why)
 {
@@ -113,6 +123,8 @@ int io_start(const struct io_opts *opts, const struct collector_target *target, 
         r = user_start(c, opts, target, sink, why);
     if (r < 0 && c->not_higher[0])
         r = both_denied(c, r, why);
+    if (r == 0)
+        r = tier_put(c, sink, why);
     if (r < 0) {
         io_close(c);
         return r;

@@ -88,9 +88,8 @@ int io_files_row(struct collector *c, const struct io_key *key, uint32_t object,
         c->faults += tally->count;
         r = fault_name(c, key, object);
     }
-    if (r < 0 || key->object.kind != OBJECT_ID_FILE)
-        return r;
-    return files_look_used(c->look, object, tally->total_ns, tally->bytes + tally->missed_bytes);
+    files_look_used(c->look, object, tally->total_ns, tally->bytes + tally->missed_bytes);
+    return r;
 }
 
 static int fault_put(struct collector *c, const struct io_fault *fault)

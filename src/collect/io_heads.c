@@ -249,10 +249,10 @@ int io_heads_finish(struct io_heads *heads, struct sink *sink)
         const char *name;
         uint64_t value;
     } counters[] = {
-        {"io.heads", counts[IO_HEADS_TOLD]},          {"io.heads_lost", counts[IO_HEADS_LOST]},
-        {"io.heads_beyond", counts[IO_HEADS_BEYOND]}, {"io.heads_cut", counts[IO_HEADS_CUT]},
-        {"io.heads_malformed", heads->malformed},     {"io.heads_verdicts", heads->verdicts},
-        {"io.connections.inside", heads->inside},
+        {"io.heads", counts[IO_HEADS_TOLD]},        {"io.heads_lost", counts[IO_HEADS_LOST]},
+        {"io.heads_short", counts[IO_HEADS_SHORT]}, {"io.heads_beyond", counts[IO_HEADS_BEYOND]},
+        {"io.heads_cut", counts[IO_HEADS_CUT]},     {"io.heads_malformed", heads->malformed},
+        {"io.heads_verdicts", heads->verdicts},     {"io.connections.inside", heads->inside},
     };
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         r = sink_counter(sink, counters[i].name, UNIT_COUNT, counters[i].value);

@@ -83,6 +83,8 @@ static int unit_load(struct collector *c, const char *cache_dir, struct why *why
         r = bpf_unit_map_size(c->unit, "used", cells_all(c) / 64, why);
     if (r == 0)
         r = bpf_unit_map_size(c->unit, "cpus", c->config.cpus, why);
+    if (r == 0)
+        r = bpf_unit_map_size(c->unit, "io_heads_room", c->config.cpus, why);
     for (size_t i = 0; i < ARRAY_SIZE(fault_programs) && r == 0 && c->faults_na; i++)
         if (bpf_unit_leave_out(c->unit, fault_programs[i]) < 0)
             r = why_set(why, WHY_FAILED, ENOENT, NULL, "the BPF program has lost a part");
@@ -364,7 +366,7 @@ static int kernel_finish(struct collector *c, struct why *why)
     if (r == 0)
         r = io_faults_take(c);
     if (r == 0)
-        r = files_look_finish(c->look, c->sink);
+        r = files_look_finish(c->look, FILES_LOOK_NS, c->sink);
     if (r == 0 && c->devices)
         r = devices_finish(c->devices);
     if (r == 0)

@@ -99,6 +99,9 @@ static void missing_put(const struct collector *c, struct jsonw *json)
     na_put(json, c->cache_na, "page cache",
            "this kernel does not tell what is added to the page cache");
     na_put(json, io_said_na(c) != NULL, "TLS and SQLite", io_said_na(c));
+    na_put(json, io_said_encrypted(c) > 0, "requests inside of TLS",
+           "some connections are encrypted by other means than OpenSSL's libssl: by a library "
+           "that is not looked into, or one that is linked into the program without its symbols");
     na_put(json, c->faults_na, "faults on mapped files",
            "this kernel does not tell which file a page fault is on (Linux 6.11 does)");
     na_put(json, c->faults > 0, "time of faults on mapped files",

@@ -162,9 +162,9 @@ int io_said_task(struct collector *c, enum cpu_task task, int pid, int tid)
 int io_said_drain(struct collector *c, uint64_t now_ns)
 {
     struct io_kernel_said *said = c->said;
-    int r = 0, looks = 0;
-    if (!said || !said->uprobes)
-        return 0;
+    int r = said ? io_requests_drain(said->requests, now_ns) : 0, looks = 0;
+    if (r < 0 || !said || !said->uprobes)
+        return r;
     for (size_t i = 0; i < said->processes.len && looks < LOOKS_A_ROUND && r == 0; i++) {
         struct looked *looked = &said->processes.data[i];
         if (looked->next_ns > now_ns)
@@ -223,6 +223,11 @@ void io_said_stop(struct collector *c)
 const char *io_said_na(const struct collector *c)
 {
     return c->said && c->said->uprobes_na[0] ? c->said->uprobes_na : NULL;
+}
+
+uint64_t io_said_encrypted(const struct collector *c)
+{
+    return c->said ? io_requests_encrypted(c->said->requests) : 0;
 }
 
 int io_said_finish(struct collector *c)

@@ -438,6 +438,9 @@ static int connection_end(struct io_requests *requests, struct io_connection *co
     requests->time_ns = end_ns;
     int r = protocol_close(connection->protocol, end_ns, &teller);
     connection->protocol = NULL;
+    /* It ended before it could be told what is spoken there. */
+    requests->unknown += connection->state == IO_UNDECIDED &&
+                         connection->bytes[PROTOCOL_OUT] + connection->bytes[PROTOCOL_IN] > 0;
     if (connection->id == 0)
         return r;
     const struct connection_end end = {
@@ -488,6 +491,16 @@ static int counters_tell(struct io_requests *requests)
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         r = sink_counter(requests->sink, counters[i].name, UNIT_COUNT, counters[i].value);
     return r;
+}
+
+uint64_t io_requests_encrypted(const struct io_requests *requests)
+{
+    return requests->encrypted;
+}
+
+int io_requests_drain(struct io_requests *requests, uint64_t now_ns)
+{
+    return io_rows_flush(&requests->rows, now_ns);
 }
 
 int io_requests_finish(struct io_requests *requests, uint64_t time_ns)

@@ -85,6 +85,12 @@ struct io_statement {
 };
 MUST_USE int io_requests_told(struct io_requests *requests, const struct io_statement *statement);
 
+/* Now and then, also while nothing is said: sums reach the sink about once a second. */
+MUST_USE int io_requests_drain(struct io_requests *requests, uint64_t now_ns);
+
+/* Connections so far that are encrypted, and nobody tells the inside of. */
+uint64_t io_requests_encrypted(const struct io_requests *requests);
+
 /* Counters: io.requests (seen), io.requests.unanswered, io.requests.events_left_out,
  * io.connections, io.connections.unknown (no protocol that we know), .broken, .switched, .middle,
  * .beyond (too many at a time), .encrypted (TLS that nobody told the inside of), .lost (times that

@@ -252,6 +252,8 @@ static int io_user_finish(struct collector *c, struct why *why)
             place_count(c, &c->places.places[i]);
     int r = c->requests ? io_requests_finish(c->requests, clock_mono_ns()) : 0;
     if (r == 0)
+        r = files_look_finish(c->look, FILES_LOOK_NS, c->sink);
+    if (r == 0)
         r = counters_put(c);
     if (r == 0)
         r = document_put(c);
@@ -275,6 +277,7 @@ static void io_user_close(struct collector *c)
     io_user_objects_deinit(c);
     io_requests_close(c->requests);
     objects_close(c->objects);
+    files_look_close(c->look);
     fd_close(&c->timer_fd);
     free(c);
 }
@@ -293,6 +296,8 @@ static int parts_open(struct collector *c, struct why *why)
         return why_errno(why, errno, "raise 'ulimit -n'", "cannot make a timer");
     c->sums = calloc(PRELOAD_THREADS_MAX, sizeof(struct io_user_sum *));
     int r = c->sums ? objects_open(c->sink, &c->objects) : -ENOMEM;
+    if (r == 0)
+        r = files_look_open(&c->look);
     if (r == 0 && c->opts.requests)
         r = io_requests_open(&requests, c->sink, &c->requests);
     if (r == 0)

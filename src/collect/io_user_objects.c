@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -90,61 +91,75 @@ static struct object_id id_of(const struct preload_object *told)
     return id;
 }
 
-static bool is_same_file(const struct preload_object *told, const struct stat *found)
+/* Paths are the target's: looking must not mount, nor wait for another machine. */
+static bool is_same_file(const struct preload_object *told, const char *path, bool *ret_deleted)
 {
-    return found->st_ino == told->ino;
+    struct statx found;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO | STATX_NLINK,
+              &found) < 0)
+        return false;
+    *ret_deleted = found.stx_nlink == 0;
+    return found.stx_ino == told->ino &&
+           ((uint64_t)found.stx_dev_major << 20 | found.stx_dev_minor) == told->dev;
 }
 
 /* What /proc says of the fd; false: it is another's by now, or closed. */
 static bool name_of_fd(const struct preload_object *told, char name[PATH_MAX])
 {
+    static const char words[] = " (deleted)";
     char path[64];
-    struct stat found;
+    bool deleted;
     snprintf(path, sizeof(path), "/proc/%u/fd/%d", told->pid, told->fd);
     ssize_t n = readlink(path, name, PATH_MAX - 1);
-    if (n <= 0 || stat(path, &found) < 0 || !is_same_file(told, &found))
+    if (n <= 0 || !is_same_file(told, path, &deleted))
         return false;
-    static const char deleted[] = " (deleted)";
-    size_t len = (size_t)n, tail = sizeof(deleted) - 1;
-    if (found.st_nlink == 0 && len > tail && memcmp(name + len - tail, deleted, tail) == 0)
+    size_t len = (size_t)n, tail = sizeof(words) - 1;
+    if (deleted && len > tail && memcmp(name + len - tail, words, tail) == 0)
         len -= tail;
     name[len] = '\0';
     return true;
 }
 
 /* Where its relative paths begin, as of a moment ago: asked for once a round. */
-static struct str folder_of(struct collector *c, uint32_t pid)
+static struct str folder_of(struct collector *c, const struct preload_object *told)
 {
     char path[64];
-    if (c->folder_pid != pid || c->folder_round != c->round) {
-        snprintf(path, sizeof(path), "/proc/%u/cwd", pid);
-        ssize_t n = readlink(path, c->folder, sizeof(c->folder));
+    uint32_t pid = told->pid;
+    int32_t fd = told->folder;
+    bool same = c->folder_pid == pid && c->folder_fd == fd;
+    if (!same || c->folder_round != c->round) {
+        if (fd < 0)
+            snprintf(path, sizeof(path), "/proc/%u/cwd", pid);
+        else
+            snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
+        ssize_t n = is_ours(c, told) ? readlink(path, c->folder, sizeof(c->folder)) : -1;
         /* Of one that is gone: it was most likely where it began. */
-        if (n <= 0 && c->folder_pid != pid)
+        if (n <= 0 && !same && fd < 0)
             n = getcwd(c->folder, sizeof(c->folder)) ? (ssize_t)strlen(c->folder) : 0;
-        c->folder_len = n > 0 ? (size_t)n : c->folder_pid == pid ? c->folder_len : 0;
+        c->folder_len = n > 0 ? (size_t)n : same ? c->folder_len : 0;
         c->folder_pid = pid;
+        c->folder_fd = fd;
         c->folder_round = c->round;
     }
     return (struct str){c->folder, c->folder_len};
 }
 
-/* As the program said it, in full. True: the same file is there. */
-static bool name_as_said(struct collector *c, const struct preload_object *told,
+/* As the program said it, in full. */
+static void name_as_said(struct collector *c, const struct preload_object *told,
                          char name[PATH_MAX])
 {
-    struct stat found;
     struct str text = {told->text, MIN((size_t)told->text_bytes, sizeof(told->text))};
     struct str folder = {"", 0};
     while (text.len > 2 && text.data[0] == '.' && text.data[1] == '/')
         text = (struct str){text.data + 2, text.len - 2};
-    if (text.len > 0 && text.data[0] != '/' && told->origin == PRELOAD_OPENED)
-        folder = folder_of(c, told->pid);
+    if (text.len > 0 && text.data[0] != '/' && told->origin != PRELOAD_SEEN)
+        folder = folder_of(c, told);
     if (folder.len + text.len + 8 > PATH_MAX)
         folder.len = 0;
-    snprintf(name, PATH_MAX, "%.*s%s%.*s%s", (int)folder.len, folder.data, folder.len ? "/" : "",
-             (int)text.len, text.data, told->cut ? "…" : "");
-    return !told->cut && stat(name, &found) == 0 && is_same_file(told, &found);
+    bool here = text.len == 1 && text.data[0] == '.' && folder.len > 0;
+    snprintf(name, PATH_MAX, "%.*s%s%.*s%s", (int)folder.len, folder.data,
+             folder.len && !here ? "/" : "", here ? 0 : (int)text.len, text.data,
+             told->cut ? "…" : "");
 }
 
 static int file_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
@@ -157,11 +172,22 @@ static int file_learn(struct collector *c, const struct preload_object *told, ui
     uint64_t *named = map_u64_at(&c->named, *ret, NULL);
     if (!named)
         return -ENOMEM;
-    const char *best = told->text_bytes > 0 && name_as_said(c, told, said) ? said
-                       : is_ours(c, told) && name_of_fd(told, name)        ? name
-                       : told->text_bytes > 0                              ? said
-                                                                           : NULL;
-    return best ? objects_name(c->objects, &id, str_from(best)) : 0;
+    const char *best = NULL;
+    bool deleted;
+    if (told->text_bytes > 0) {
+        name_as_said(c, told, said);
+        best = said;
+    }
+    bool right = best && !told->cut && is_same_file(told, best, &deleted);
+    if (!right && is_ours(c, told) && name_of_fd(told, name))
+        best = name;
+    if (!best)
+        return 0;
+    r = objects_name(c->objects, &id, str_from(best));
+    if (r == 0 && id.kind == OBJECT_ID_FILE)
+        r = files_look_named(c->look, *ret, is_ours(c, told) ? (int)told->pid : 0, told->ino,
+                             str_from(best));
+    return r;
 }
 
 /* An eventfd and its like have no name of their own but what /proc calls them. */
@@ -181,10 +207,9 @@ static int other_learn(struct collector *c, const struct preload_object *told, u
 
 static int path_learn(struct collector *c, const struct preload_object *told, uint32_t *ret)
 {
-    char name[PRELOAD_TEXT_BYTES + 8];
-    size_t len = MIN((size_t)told->text_bytes, sizeof(told->text));
-    struct object_id id = {.ino = hash_bytes(told->text, len), .kind = OBJECT_ID_PATH};
-    snprintf(name, sizeof(name), "%.*s%s", (int)len, told->text, told->cut ? "…" : "");
+    char name[PATH_MAX];
+    name_as_said(c, told, name);
+    struct object_id id = {.ino = hash_bytes(name, strlen(name)), .kind = OBJECT_ID_PATH};
     int r = objects_name(c->objects, &id, str_from(name));
     return r < 0 ? r : objects_find(c->objects, &id, ret);
 }
@@ -433,6 +458,12 @@ int io_user_object(struct collector *c, const struct preload_place *place, uint6
     /* One for which there was no room in the table: what it is by now. */
     int r = fd > 0 ? objects_of_fd(c->objects, (int)place->pid, (int)fd - 1, ret) : 0;
     return r == -ENOMEM ? r : 0;
+}
+
+uint32_t io_user_object_known(struct collector *c, uint64_t object)
+{
+    const uint64_t *found = number_find(c, object >> PRELOAD_FD_BITS);
+    return found ? (uint32_t)*found : 0;
 }
 
 struct io_user_socket *io_user_socket(struct collector *c, uint64_t object)

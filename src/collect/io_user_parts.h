@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "collect/cpu.h"
+#include "collect/files_look.h"
 #include "collect/io_requests.h"
 #include "collect/io_user.h"
 #include "collect/objects.h"
@@ -54,6 +55,7 @@ struct collector {
     struct stacks *stacks;
     struct collector *cpu;
     struct objects *objects;
+    struct files_look *look;
     struct io_requests *requests; /* NULL: not asked for */
     struct io_opts opts;
     int pid; /* of the target's first process */
@@ -68,6 +70,7 @@ struct collector {
     struct map_u64 named;                /* objects that have been asked about */
     uint32_t round;                      /* of reading */
     uint32_t folder_pid, folder_round;   /* whose and when */
+    int32_t folder_fd;
     size_t folder_len;
     char folder[PATH_MAX];
     uint64_t stuck_ns;             /* since when the next number is being written */
@@ -92,6 +95,8 @@ MUST_USE int io_user_objects_take(struct collector *c);
 /* The sink's id of what a call was about; 0: nothing, or not known. */
 MUST_USE int io_user_object(struct collector *c, const struct preload_place *place, uint64_t object,
                             uint32_t *ret);
+/* The same of one that was asked for before; 0: there was no room for it. */
+uint32_t io_user_object_known(struct collector *c, uint64_t object);
 /* NULL: it is no socket that may be listened to. */
 struct io_user_socket *io_user_socket(struct collector *c, uint64_t object);
 /* No more of what is said there, please. */

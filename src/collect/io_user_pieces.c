@@ -36,7 +36,8 @@ int io_user_piece_take(struct collector *c, struct preload_place *place,
     if (r < 0 || VEC_RESERVE(&c->said, c->said.len + taken->piece.len) < 0 ||
         VEC_PUSH(&c->pieces, piece) < 0)
         return r < 0 ? r : -ENOMEM;
-    memcpy(c->said.data + c->said.len, taken->slice, taken->piece.len);
+    if (taken->piece.len > 0)
+        memcpy(c->said.data + c->said.len, taken->slice, taken->piece.len);
     c->said.len += taken->piece.len;
     return 0;
 }

@@ -43,6 +43,7 @@ static int row_add(struct collector *c, const struct preload_place *place, uint3
     int r = sink_call_add(c->sink, call, tally);
     if (r < 0)
         return r;
+    files_look_used(c->look, io_user_object_known(c, key->object), tally->total_ns, tally->bytes);
     c->calls += tally->count;
     /* The kernel counts a call once the fd has been found. */
     if (key->flags & PRELOAD_CALL_READS && key->error != EBADF) {

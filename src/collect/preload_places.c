@@ -87,6 +87,8 @@ static void place_move_out(struct preload_places *places, struct preload_place *
     __atomic_store_n(&shared->state, PRELOAD_FREE, __ATOMIC_RELEASE);
 }
 
+enum { RELEASE_EVERY = 64 };
+
 static int record_take(struct preload_places *places, struct preload_place *place)
 {
     if (places->taken.record.kind == PRELOAD_STACK)
@@ -122,6 +124,9 @@ static int place_take(struct preload_places *places, struct preload_place *place
         r = preload_places_outcome(places, record_take(places, place));
         if (failed == 0)
             failed = r;
+        /* The thread goes on writing while we read. */
+        if (i % RELEASE_EVERY == RELEASE_EVERY - 1)
+            preload_ring_release(&place->ring);
     }
     preload_ring_release(&place->ring);
     return failed;

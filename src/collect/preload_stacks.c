@@ -95,6 +95,29 @@ static void kept_drop(struct preload_places *places, struct preload_told_stack *
     stack->kept = NULL;
 }
 
+static bool known_is(const struct preload_known *a, const struct preload_known *b)
+{
+    if (a->at.pc != b->at.pc || a->at.sp != b->at.sp || a->registers != b->registers ||
+        a->slots != b->slots || a->slots > PRELOAD_KNOWN_SLOTS)
+        return false;
+    for (size_t i = 0; i < PRELOAD_REGISTERS; i++)
+        if ((a->registers >> i & 1) && a->at.reg[i] != b->at.reg[i])
+            return false;
+    return memcmp(a->values, b->values, a->slots * sizeof(a->values[0])) == 0 &&
+           memcmp(a->offsets, b->offsets, a->slots * sizeof(a->offsets[0])) == 0;
+}
+
+/* A stack is told several times before the thread knows it: once is enough to be taught. */
+static bool is_taught(const struct preload_place *place, const struct preload_known *known)
+{
+    const struct preload_thread *shared = place->ring.shared;
+    unsigned first = preload_known_set(preload_known_tag(known->at.pc, known->at.sp));
+    for (unsigned i = 0; i < PRELOAD_KNOWN_WAYS; i++)
+        if (shared->known_tags[first + i] != 0 && known_is(known, &shared->known[first + i]))
+            return true;
+    return false;
+}
+
 /* Where the thread will look for it: a free place there, else in turn. */
 static unsigned known_room(struct preload_place *place, const struct preload_known *known)
 {
@@ -111,7 +134,7 @@ static void stack_teach(struct preload_places *places, struct preload_place *pla
 {
     struct preload_known known;
     uint32_t bytes = taken->record.bytes;
-    if (!known_make(&places->trace, &taken->stack, &known) ||
+    if (!known_make(&places->trace, &taken->stack, &known) || is_taught(place, &known) ||
         places->kept_bytes + bytes > PRELOAD_KEPT_BYTES_MAX)
         return;
     stack->kept = malloc(bytes);

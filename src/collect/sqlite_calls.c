@@ -84,6 +84,8 @@ static int unit_load(struct sqlite_calls *calls, const char *cache_dir, struct w
         r = bpf_unit_config(calls->unit, &config, sizeof(config), why);
     if (r == 0)
         r = maps_share(calls->unit, &calls->opts, why);
+    if (r == 0 && bpf_unit_uprobes_multi(calls->unit) < 0)
+        r = why_set(why, WHY_FAILED, EINVAL, NULL, "libbpf does not take uprobes of a newer kind");
     return r < 0 ? r : bpf_unit_load(calls->unit, why);
 }
 

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum {
     SYMBOLS_MAX = 4 << 20,
     ENTRIES_MAX = 65536, /* of a folder */
     PATH_BYTES = 4096,
+    CLOSERS_MAX = 32,
 };
 
 struct library {
@@ -42,6 +44,7 @@ struct uprobes {
     size_t library_count;
     struct map_u64 files; /* device and inode, by hash: looked at */
     VEC(int) fds;
+    bool one_by_one; /* the kernel has no better way */
     struct uprobes_counts counts;
 };
 
@@ -77,12 +80,41 @@ int uprobes_open(struct uprobes **ret, struct why *why)
     return 0;
 }
 
+/* The kernel waits for everybody who may be in the program, some 200 ms for each: together, where
+ * it lets us. */
+struct closing {
+    const int *fds;
+    size_t count, first, step;
+};
+
+static void *close_some(void *context)
+{
+    const struct closing *closing = context;
+    for (size_t i = closing->first; i < closing->count; i += closing->step)
+        close(closing->fds[i]);
+    return NULL;
+}
+
+static void fds_close(const int *fds, size_t count)
+{
+    struct closing shares[CLOSERS_MAX];
+    pthread_t threads[CLOSERS_MAX];
+    size_t step = MIN(count, (size_t)CLOSERS_MAX), begun = 0;
+    for (size_t i = 0; i < step; i++)
+        shares[i] = (struct closing){fds, count, i, step};
+    while (begun < step && pthread_create(&threads[begun], NULL, close_some, &shares[begun]) == 0)
+        begun++;
+    for (size_t i = begun; i < step; i++)
+        close_some(&shares[i]);
+    for (size_t i = 0; i < begun; i++)
+        pthread_join(threads[i], NULL);
+}
+
 void uprobes_close(struct uprobes *uprobes)
 {
     if (!uprobes)
         return;
-    for (size_t i = 0; i < uprobes->fds.len; i++)
-        close(uprobes->fds.data[i]);
+    fds_close(uprobes->fds.data, uprobes->fds.len);
     VEC_FREE(&uprobes->fds);
     map_u64_deinit(&uprobes->files);
     free(uprobes);
@@ -160,24 +192,88 @@ static int probe_set(struct uprobes *uprobes, const char *path, uint64_t offset,
     return 0;
 }
 
+/* As the kernel has it from Linux 6.6 on: one program on many places of a file. */
+struct multi_link {
+    uint32_t program_fd, target_fd;
+    uint32_t attach_type;
+    uint32_t flags;
+    uint64_t path;
+    uint64_t offsets, reference_offsets, cookies;
+    uint32_t count;
+    uint32_t multi_flags;
+    uint32_t pid;
+    uint32_t unused;
+};
+enum { COMMAND_LINK_CREATE = 28, ATTACH_UPROBE_MULTI = 48, MULTI_RETURN = 1 };
+
+/* All functions with the program of the first one from `at` on; -errno: this kernel cannot. */
+static int multi_set(struct uprobes *uprobes, const char *path, const struct library *library,
+                     const uint64_t offsets[FUNCTIONS_MAX], size_t at)
+{
+    const struct uprobe_function *first = &library->functions[at];
+    uint64_t places[FUNCTIONS_MAX];
+    struct multi_link link = {
+        .program_fd = (uint32_t)first->program_fd,
+        .attach_type = ATTACH_UPROBE_MULTI,
+        .path = (uint64_t)(uintptr_t)path,
+        .offsets = (uint64_t)(uintptr_t)places,
+        .multi_flags = first->at_return ? MULTI_RETURN : 0,
+    };
+    for (size_t i = at; i < library->count; i++)
+        if (offsets[i] != 0 && library->functions[i].program_fd == first->program_fd)
+            places[link.count++] = offsets[i];
+    AUTO(fd_close) int fd = (int)syscall(SYS_bpf, COMMAND_LINK_CREATE, &link, sizeof(link));
+    if (fd < 0)
+        return -errno;
+    if (VEC_PUSH(&uprobes->fds, fd) < 0)
+        return -ENOMEM;
+    (void)fd_take(&fd);
+    uprobes->counts.set += link.count;
+    return 0;
+}
+
+static bool is_first_with_program(const struct library *library,
+                                  const uint64_t offsets[FUNCTIONS_MAX], size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (offsets[i] != 0 &&
+            library->functions[i].program_fd == library->functions[at].program_fd)
+            return false;
+    return true;
+}
+
+/* One program, on all its functions. */
+static int program_set(struct uprobes *uprobes, const char *path, const struct library *library,
+                       const uint64_t offsets[FUNCTIONS_MAX], size_t at)
+{
+    int r = uprobes->one_by_one ? -ENOTSUP : multi_set(uprobes, path, library, offsets, at);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    uprobes->one_by_one = true;
+    r = 0;
+    for (size_t i = at; i < library->count && r == 0; i++)
+        if (offsets[i] != 0 &&
+            library->functions[i].program_fd == library->functions[at].program_fd)
+            r = probe_set(uprobes, path, offsets[i], &library->functions[i]);
+    return r;
+}
+
 static int probes_set(struct uprobes *uprobes, const char *path, const struct library *library,
                       const uint64_t offsets[FUNCTIONS_MAX])
 {
     bool any = false;
-    for (size_t i = 0; i < library->count; i++) {
-        if (offsets[i] == 0)
+    int r = 0;
+    for (size_t i = 0; i < library->count && r == 0; i++) {
+        if (offsets[i] == 0 || !is_first_with_program(library, offsets, i))
             continue;
-        if (uprobes->fds.len >= UPROBES_MAX) {
-            uprobes->counts.beyond++;
-            continue;
-        }
-        int r = probe_set(uprobes, path, offsets[i], &library->functions[i]);
-        if (r < 0)
-            return r;
         any = true;
+        if (uprobes->fds.len + library->count > UPROBES_MAX)
+            uprobes->counts.beyond++;
+        else
+            r = program_set(uprobes, path, library, offsets, i);
     }
     uprobes->counts.files += any;
-    return 0;
+    return r;
 }
 
 /* Each file once, by whatever name. */

@@ -10,12 +10,15 @@
 #include <stdint.h>
 
 enum {
-    IO_HEAD_BYTES = 1024, /* as PROTOCOL_HEAD_BYTES */
+    IO_HEAD_BYTES = 64 << 10,  /* as PROTOCOL_HEAD_BYTES */
+    IO_HEAD_SHORT_BYTES = 256, /* of a connection that says too much */
+    IO_HEADS_CPUS = 64,        /* set before loading */
     IO_HEADS_CONNS_MAX = 65536,
     IO_HEADS_THREADS_MAX = 16384, /* inside a function of TLS at a time */
     IO_HEADS_BUFFERS_MAX = 8,     /* of a call with many: further ones are not looked at */
     IO_HEADS_MESSAGES_MAX = 4,
-    IO_HEADS_BUDGET_BYTES = 2 << 20, /* of one connection, each: */
+    /* Of one connection, in each window: so much in full, then short heads up to the double. */
+    IO_HEADS_BUDGET_BYTES = 2 << 20,
     IO_HEADS_WINDOW_NS = 100000000,
 };
 
@@ -87,11 +90,12 @@ struct io_heads_piece {
     uint64_t ssl;   /* the thread is inside a function of TLS, for this one; 0: it is not */
     uint64_t moved; /* bytes */
     uint32_t lost;  /* pieces before this one */
-    uint16_t len;
-    uint16_t marks;
+    uint32_t marks;
+    uint32_t len;
+    uint32_t unused;
     uint8_t bytes[IO_HEAD_BYTES];
 };
-_Static_assert(sizeof(struct io_heads_piece) == 80 + IO_HEAD_BYTES, "shared with BPF");
+_Static_assert(sizeof(struct io_heads_piece) == 88 + IO_HEAD_BYTES, "shared with BPF");
 
 struct io_heads_closed {
     struct offcpu_head head;
@@ -103,6 +107,7 @@ _Static_assert(sizeof(struct io_heads_closed) == 32, "shared with BPF");
 enum io_heads_count {
     IO_HEADS_TOLD,    /* pieces */
     IO_HEADS_LOST,    /* pieces: the ring was full */
+    IO_HEADS_SHORT,   /* pieces of which little was told: the connection says much at a time */
     IO_HEADS_BEYOND,  /* pieces: more than a connection may say at a time */
     IO_HEADS_CUT,     /* calls with more buffers than are looked at */
     IO_HEADS_IGNORED, /* connections that speak nothing that we know, by their kind */

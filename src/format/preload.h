@@ -32,10 +32,12 @@ enum {
     PRELOAD_MAGIC = 0x77737031,
     PRELOAD_VERSION = 2,
     PRELOAD_THREADS_MAX = 2048,
-    PRELOAD_RING_BYTES = 512 << 10,
+    PRELOAD_RING_BYTES = 1 << 20,   /* of which a thread uses `ring_limit` */
+    PRELOAD_RING_LIMIT = 128 << 10, /* of all places but the first PRELOAD_RINGS_LARGE */
+    PRELOAD_RINGS_LARGE = 128,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */
     PRELOAD_KNOWN = 128,            /* stacks of a thread, */
-    PRELOAD_KNOWN_WAYS = 8,         /* in sets of so many */
+    PRELOAD_KNOWN_WAYS = 32,        /* in sets of so many */
     PRELOAD_KNOWN_SLOTS = 150,
     PRELOAD_REGISTERS = 12,
     PRELOAD_ROWS = 32,       /* of waits that are added up there, by what they have in common */
@@ -210,7 +212,9 @@ struct preload_thread {
     uint32_t open_lock; /* enum preload_lock */
     uint32_t open_other;
     uint32_t open_stack;
-    uint32_t unused;
+    uint32_t ring_limit; /* bytes that may wait to be read */
+    /* The ring was begun anew: what was skipped for that is not counted until it has been read. */
+    uint64_t anew_head, anew_bytes;
     /* Written by whyslow. */
     uint64_t tail __attribute__((aligned(128)));
     uint64_t known_tags[PRELOAD_KNOWN]; /* preload_known_tag() of each; 0: none */
@@ -223,7 +227,5 @@ struct preload_thread {
 _Static_assert(sizeof(struct preload_thread) == 66 * 4096 + PRELOAD_RING_BYTES,
                "shared with the target");
 
-enum {
-    PRELOAD_HEADER_BYTES = 4096,
-    PRELOAD_LOCKS_BYTES = PRELOAD_THREADS_MAX * (int)sizeof(struct preload_thread),
-};
+enum { PRELOAD_HEADER_BYTES = 4096 };
+#define PRELOAD_LOCKS_BYTES (PRELOAD_THREADS_MAX * sizeof(struct preload_thread))

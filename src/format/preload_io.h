@@ -17,7 +17,7 @@ enum {
     PRELOAD_CALL_WAYS = 8,
     PRELOAD_CALL_SIZES = 32, /* of bytes, as call_size() of model/call.h */
     PRELOAD_OBJECTS = 16384,
-    PRELOAD_TEXT_BYTES = 320,
+    PRELOAD_TEXT_BYTES = 312,
     PRELOAD_PIECE_BYTES = 1024, /* of what is said on a socket, at most */
     PRELOAD_ADDRESS_BYTES = 112,
 };
@@ -116,6 +116,8 @@ struct preload_object {
     uint16_t own_bytes, peer_bytes; /* of addresses */
     uint16_t text_bytes;            /* the path, as it was given; cut where it is longer */
     uint16_t cut;
+    int32_t folder; /* the fd from which a relative path begins, or AT_FDCWD */
+    uint32_t unused;
     uint8_t own[PRELOAD_ADDRESS_BYTES], peer[PRELOAD_ADDRESS_BYTES];
     char text[PRELOAD_TEXT_BYTES];
 };

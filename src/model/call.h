@@ -14,8 +14,8 @@ enum call_flag {
     CALL_SYNC = 1 << 0,     /* the file is open with O_SYNC or O_DSYNC: every write waits */
     CALL_DIRECT = 1 << 1,   /* O_DIRECT */
     CALL_NONBLOCK = 1 << 2, /* O_NONBLOCK, or MSG_DONTWAIT */
-    CALL_FAULT = 1 << 3,    /* no call: page faults on a mapped file; `syscall` is CALL_NO_SYSCALL */
-    CALL_CREATES = 1 << 4,  /* open: with O_CREAT, O_TMPFILE */
+    CALL_FAULT = 1 << 3,   /* no call: page faults on a mapped file; `syscall` is CALL_NO_SYSCALL */
+    CALL_CREATES = 1 << 4, /* open: with O_CREAT, O_TMPFILE */
 };
 
 enum { CALL_NO_SYSCALL = -1 };

@@ -262,8 +262,8 @@ static const char *bar(struct arena *arena, const struct scale *scale,
         if (i < start)
             text[len++] = ' ';
         else if (i < first && !(event->first_byte_ns && i + 1 == end)) {
-            memcpy(text + len, "·", 2);
-            len += 2;
+            text[len++] = '\xc2'; /* "·" */
+            text[len++] = '\xb7';
         } else
             text[len++] = event->flags & REQUEST_UNANSWERED ? '?' : '#';
     }

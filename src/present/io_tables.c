@@ -284,6 +284,7 @@ enum {
     FILE_FAULTS,
     FILE_OPENS,
     FILE_STATS,
+    FILE_OBJECTS,
     FILE_SIZE,
     FILE_TIMES,
     FILE_TEMPORARY,
@@ -331,8 +332,9 @@ static const struct io_column file_columns[FILE_COLUMNS] = {
     [FILE_FAULTS] = {{"faults", "faults", SHOW_MACHINE, true, false}, false},
     [FILE_OPENS] = {{"opens", "opens", SHOW_MACHINE, true, false}, false},
     [FILE_STATS] = {{"stats", "stats", SHOW_MACHINE, true, false}, false},
+    [FILE_OBJECTS] = {{"objects", "objects", SHOW_MACHINE, true, false}, false},
     [FILE_SIZE] = {{"size_bytes", "size", SHOW_MACHINE, true, false}, false},
-    [FILE_TIMES] = {{"read_again", "read again", SHOW_MACHINE, true, false}, false},
+    [FILE_TIMES] = {{"read_times", "read times", SHOW_MACHINE, true, false}, false},
     [FILE_TEMPORARY] = {{"temporary", "temporary", SHOW_MACHINE, false, false}, false},
     [FILE_IDLE] = {{"idle_calls", "idle", SHOW_MACHINE, true, false}, false},
     [FILE_IDLE_MS] = {{"idle_ms", "idle", SHOW_MACHINE, true, false}, false},
@@ -403,13 +405,16 @@ static const char *file_remarks(const struct io_tables *tables, const struct io_
         remark(&remarks, arena_printf(arena, "%s page fault%s",
                                       amount(arena, (double)file->faults.calls, UNIT_COUNT),
                                       file->faults.calls == 1 ? "" : "s"));
-    if (file->size_bytes != IO_FACT_UNKNOWN && file->size_bytes > 0 &&
+    if (file->size_bytes != IO_FACT_UNKNOWN && file->size_bytes > 0 && file->objects == 1 &&
         file->reads.bytes >= 2 * file->size_bytes)
         remark(&remarks, arena_printf(arena, "read %.3g times",
                                       (double)file->reads.bytes / (double)file->size_bytes));
     if (file->opens > 1)
         remark(&remarks, arena_printf(arena, "opened %s times",
                                       amount(arena, (double)file->opens, UNIT_COUNT)));
+    if (file->objects > 1)
+        remark(&remarks,
+               arena_printf(arena, "%s of this name", amount(arena, file->objects, UNIT_COUNT)));
     if (file->created && file->removed)
         remark(&remarks, "temporary");
     if (file->errors > 0)
@@ -459,9 +464,11 @@ static void file_counts(const struct io_file *file, struct value *cells)
     cells[FILE_FAULTS] = value_uint(file->faults.calls, UNIT_COUNT);
     cells[FILE_OPENS] = value_uint(file->opens, UNIT_COUNT);
     cells[FILE_STATS] = value_uint(file->stats, UNIT_COUNT);
+    cells[FILE_OBJECTS] = value_uint(file->objects, UNIT_COUNT);
     cells[FILE_SIZE] = sized ? value_uint(file->size_bytes, UNIT_BYTES)
                              : value_na("the file was not looked at");
-    cells[FILE_TIMES] = !sized ? value_na("its size is not known")
+    cells[FILE_TIMES] = file->objects > 1 ? value_na("several files had this name")
+                        : !sized          ? value_na("its size is not known")
                         : file->size_bytes == 0
                             ? value_na("it is empty")
                             : value_real((double)file->reads.bytes / (double)file->size_bytes,

@@ -6,6 +6,7 @@
 #include "protocol/protocol.h"
 
 #include "base/map.h"
+#include "protocol/waiting.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -22,6 +23,7 @@ enum {
     PORT_DNS = 53,
     PORT_MDNS = 5353,
     OPCODES = 6,
+    REQUESTS_BYTES = PROTOCOL_MEMORY_BYTES / 2,
 };
 static const uint64_t PATIENCE_NS = UINT64_C(30000000000); /* no resolver waits longer */
 
@@ -55,10 +57,7 @@ struct dns_side {
 struct dns {
     enum dns_kind kind;
     unsigned garbage;
-    bool broken;
-    struct dns_request **pending; /* oldest first */
-    uint32_t count, room;
-    size_t memory;
+    struct waiting waiting;
     struct dns_side sides[2]; /* by direction; of streams */
 };
 
@@ -253,12 +252,9 @@ static int dns_guess(const struct protocol_piece *first, uint16_t port)
 
 /* ---- requests ---- */
 
-static void request_pull(struct dns *dns, uint32_t at)
+static size_t request_memory(const struct dns_request *request)
 {
-    dns->memory -= sizeof(**dns->pending) + dns->pending[at]->text_len;
-    dns->count--;
-    memmove((void *)(dns->pending + at), (void *)(dns->pending + at + 1),
-            (dns->count - at) * sizeof(*dns->pending));
+    return sizeof(*request) + request->text_len;
 }
 
 /* `message` NULL: there is no answer, and there will be none. */
@@ -266,7 +262,7 @@ static int request_tell(struct dns *dns, uint32_t at, const struct dns_message *
                         uint64_t first_ns, uint64_t end_ns, uint64_t bytes_in,
                         const struct protocol_teller *teller)
 {
-    struct dns_request *request = dns->pending[at];
+    struct dns_request *request = dns->waiting.rows[at];
     const struct protocol_request told = {
         .start_ns = request->start_ns,
         .first_byte_ns = first_ns,
@@ -281,7 +277,7 @@ static int request_tell(struct dns *dns, uint32_t at, const struct dns_message *
                                   : 0,
         .cookie = request->cookie,
     };
-    request_pull(dns, at);
+    waiting_pull(&dns->waiting, at, request_memory(request));
     int r = teller->request(teller->context, &told);
     free(request);
     return r;
@@ -290,8 +286,8 @@ static int request_tell(struct dns *dns, uint32_t at, const struct dns_message *
 /* The newest is looked at first: ids come again. An answer without a question has its id only. */
 static bool request_find(const struct dns *dns, const struct dns_message *message, uint32_t *ret)
 {
-    for (uint32_t i = dns->count; i > 0; i--) {
-        const struct dns_request *request = dns->pending[i - 1];
+    for (uint32_t i = dns->waiting.count; i > 0; i--) {
+        const struct dns_request *request = dns->waiting.rows[i - 1];
         if (request->id != message->id || (message->asks && request->question != message->question))
             continue;
         *ret = i - 1;
@@ -300,22 +296,15 @@ static bool request_find(const struct dns *dns, const struct dns_message *messag
     return false;
 }
 
+/* The oldest go where there are too many: datagrams get lost. */
 static int request_room(struct dns *dns, size_t memory, const struct protocol_teller *teller)
 {
-    while (dns->count > 0 && (dns->count >= PROTOCOL_PENDING_MAX ||
-                              dns->memory + memory > PROTOCOL_MEMORY_BYTES / 2)) {
+    while (dns->waiting.count > 0 && (dns->waiting.count >= PROTOCOL_PENDING_MAX ||
+                                      dns->waiting.memory + memory > REQUESTS_BYTES)) {
         int r = request_tell(dns, 0, NULL, 0, 0, 0, teller);
         if (r != 0)
             return r;
     }
-    if (dns->count < dns->room)
-        return 0;
-    uint32_t room = dns->room ? dns->room * 4 : 4;
-    struct dns_request **more = realloc((void *)dns->pending, room * sizeof(*more));
-    if (!more)
-        return -ENOMEM;
-    dns->pending = more;
-    dns->room = room;
     return 0;
 }
 
@@ -325,7 +314,8 @@ static int ask(struct dns *dns, const struct dns_message *message, uint64_t begi
     uint32_t at;
     size_t memory = sizeof(struct dns_request) + message->text_len;
     if (request_find(dns, message, &at)) {
-        dns->pending[at]->bytes_out += bytes;
+        struct dns_request *again = dns->waiting.rows[at];
+        again->bytes_out += bytes;
         return 0;
     }
     int r = request_room(dns, memory, teller);
@@ -344,15 +334,19 @@ static int ask(struct dns *dns, const struct dns_message *message, uint64_t begi
         .text_len = message->text_len,
     };
     memcpy(request->text, message->text, message->text_len);
-    dns->memory += memory;
-    dns->pending[dns->count++] = request;
-    return 0;
+    r = waiting_push(&dns->waiting, request, memory, REQUESTS_BYTES);
+    if (r != 0)
+        free(request);
+    return r;
 }
 
 /* Who has not been answered for so long will not be. */
 static int expire(struct dns *dns, uint64_t now_ns, const struct protocol_teller *teller)
 {
-    while (dns->count > 0 && dns->pending[0]->start_ns + PATIENCE_NS < now_ns) {
+    while (dns->waiting.count > 0) {
+        const struct dns_request *oldest = dns->waiting.rows[0];
+        if (oldest->start_ns + PATIENCE_NS >= now_ns)
+            break;
         int r = request_tell(dns, 0, NULL, 0, 0, 0, teller);
         if (r != 0)
             return r;
@@ -453,7 +447,6 @@ static int dns_piece(void *state, const struct protocol_opts *opts,
         r = stream_step(&talk, &rest);
     if (r == 0 && dns->kind == DNS_STREAM && piece->bytes > piece->len)
         r = stream_gap(&talk, piece->bytes - piece->len);
-    dns->broken = r == PROTOCOL_BROKEN;
     return r;
 }
 
@@ -464,15 +457,11 @@ static int dns_close(void *state, const struct protocol_opts *opts, uint64_t tim
     int failed = 0;
     (void)opts;
     (void)time_ns;
-    while (dns->count > 0) {
-        int r = 0;
-        if (dns->broken)
-            free(dns->pending[--dns->count]);
-        else
-            r = request_tell(dns, 0, NULL, 0, 0, 0, teller);
+    while (dns->waiting.count > 0) {
+        int r = request_tell(dns, 0, NULL, 0, 0, 0, teller);
         failed = failed ? failed : r;
     }
-    free((void *)dns->pending);
+    waiting_deinit(&dns->waiting);
     return failed;
 }
 

@@ -61,19 +61,20 @@ static int gap_skip(struct frames *frames, const struct frames_ops *ops, void *c
                     const struct protocol_piece *piece)
 {
     uint64_t missing = piece->bytes - piece->len;
-    if (!frames->in_body || frames->body_left < missing) {
-        uint64_t begun = frames->header_len +
-                         (frames->in_body ? frames->body_bytes - frames->body_left : 0);
-        frames->lost_bytes = begun + missing;
-        frames->in_body = frames->gap = false;
-        frames->header_len = frames->kept = 0;
-        return FRAMES_LOST;
+    if (frames->in_body) {
+        uint64_t body = MIN(missing, frames->body_left);
+        frames->gap = true;
+        frames->body_left -= body;
+        missing -= body;
+        if (frames->body_left > 0)
+            return 0;
+        int r = frame_end(frames, ops, context, piece, frames->buffer);
+        if (r != 0 || missing == 0)
+            return r;
     }
-    frames->gap = true;
-    frames->body_left -= missing;
-    if (frames->body_left > 0)
-        return 0;
-    return frame_end(frames, ops, context, piece, frames->buffer);
+    frames->lost_bytes = frames->header_len + missing;
+    frames->header_len = 0;
+    return FRAMES_LOST;
 }
 
 int frames_feed(struct frames *frames, const struct frames_ops *ops, void *context,

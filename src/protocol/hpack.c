@@ -43,9 +43,9 @@ static void codes_make(struct codes *codes)
         code <<= 1;
         codes->first[bits] = code;
         codes->begin[bits] = at;
-        for (uint16_t symbol = 0; symbol < HPACK_SYMBOLS; symbol++)
+        for (unsigned symbol = 0; symbol < HPACK_SYMBOLS; symbol++)
             if (hpack_bits[symbol] == bits)
-                codes->symbols[at++] = symbol;
+                codes->symbols[at++] = (uint16_t)symbol;
         codes->count[bits] = (uint16_t)(at - codes->begin[bits]);
         code += codes->count[bits];
     }
@@ -170,7 +170,7 @@ static void table_shrink(struct hpack *hpack, size_t limit)
 static int table_grow(struct hpack *hpack)
 {
     uint32_t room = hpack->room ? hpack->room * 2 : 16;
-    struct hpack_entry **entries = (struct hpack_entry **)calloc(room, sizeof(*entries));
+    struct hpack_entry **entries = (struct hpack_entry **)calloc(room, sizeof(void *));
     if (!entries)
         return -ENOMEM;
     for (uint32_t i = 0; i < hpack->count; i++)
@@ -268,7 +268,7 @@ static int limit_read(struct hpack *hpack, struct reader *reader)
 static int field_read(struct hpack *hpack, struct reader *reader, struct strings *strings,
                       hpack_field_fn *fn, void *context)
 {
-    struct str name, value;
+    struct str name = STR(""), value = STR("");
     uint8_t kind = *reader->at;
     uint32_t index;
     if ((kind & 0xe0) == 0x20)

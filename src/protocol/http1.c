@@ -6,6 +6,7 @@
  * side agrees that one is due. While it is lost the request's answer goes on. */
 #include "protocol/http_text.h"
 #include "protocol/protocol.h"
+#include "protocol/waiting.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -62,13 +63,11 @@ struct http1_side {
 
 struct http1 {
     struct http1_side sides[2];
-    struct http1_request **pending; /* oldest first */
-    uint32_t count, room;
-    size_t memory;                /* of all pending */
-    struct http1_request *asking; /* that is still being said; one of pending */
+    struct waiting waiting;
+    struct http1_request *asking; /* that is still being said; one of those waiting */
     unsigned status;              /* of the answer being said */
-    bool started, broken, service_told;
-    bool answering; /* pending[0] has a status */
+    bool started, service_told;
+    bool answering; /* the oldest has a status */
     bool orphan;    /* an answer that nobody asked for, as far as we saw */
     bool expects;   /* the body that is due comes only if the server says so */
 };
@@ -240,24 +239,9 @@ static size_t request_memory(const struct http1_request *request)
     return sizeof(*request) + request->text_len + (request->keeps ? HTTP_PAYLOAD_BYTES : 0);
 }
 
-static int request_push(struct talk *talk, struct http1_request *request)
+static struct http1_request *oldest(const struct http1 *http)
 {
-    struct http1 *http = talk->http;
-    size_t memory = request_memory(request);
-    if (http->count >= PROTOCOL_PENDING_MAX || http->memory + memory > REQUESTS_BYTES)
-        return PROTOCOL_BROKEN;
-    if (http->count == http->room) {
-        uint32_t room = http->room ? http->room * 4 : 4;
-        struct http1_request **more = realloc((void *)http->pending, room * sizeof(*more));
-        if (!more)
-            return -ENOMEM;
-        http->pending = more;
-        http->room = room;
-    }
-    http->memory += memory;
-    http->pending[http->count++] = request;
-    http->asking = request;
-    return PROTOCOL_GOES_ON;
+    return http->waiting.rows[0];
 }
 
 static int request_begin(struct talk *talk, struct str line, bool cut)
@@ -279,12 +263,14 @@ static int request_begin(struct talk *talk, struct str line, bool cut)
     request->is_connect = str_is(method, "CONNECT");
     request->text_len = len;
     memcpy(request->text, text, len);
-    request->keeps = talk->opts->payloads && talk->http->memory < PAYLOADS_BYTES;
+    request->keeps = talk->opts->payloads && talk->http->waiting.memory < PAYLOADS_BYTES;
     if (request->keeps)
         http_payload_request(&request->payload, method, target);
-    int r = request_push(talk, request);
-    if (r != PROTOCOL_GOES_ON)
+    int r = waiting_push(&talk->http->waiting, request, request_memory(request), REQUESTS_BYTES);
+    if (r != 0)
         request_free(request);
+    else
+        talk->http->asking = request;
     return r;
 }
 
@@ -292,7 +278,7 @@ static int request_begin(struct talk *talk, struct str line, bool cut)
 static int request_tell(struct talk *talk, uint64_t end_ns)
 {
     struct http1 *http = talk->http;
-    struct http1_request *request = http->pending[0];
+    struct http1_request *request = oldest(http);
     char status[8];
     int len = http->answering ? snprintf(status, sizeof(status), "%03u", http->status % 1000) : 0;
     if (http->asking == request) {
@@ -313,10 +299,7 @@ static int request_tell(struct talk *talk, uint64_t end_ns)
         .cookie = request->cookie,
         .payload = {request->payload.data, request->payload.len},
     };
-    http->memory -= request_memory(request);
-    http->count--;
-    memmove((void *)http->pending, (void *)(http->pending + 1),
-            http->count * sizeof(*http->pending));
+    waiting_pull(&http->waiting, 0, request_memory(request));
     http->answering = false;
     int r = talk->teller->request(talk->teller->context, &told);
     request_free(request);
@@ -349,7 +332,7 @@ static int answer_end(struct talk *talk, uint64_t end_ns)
     struct http1 *http = talk->http;
     int r = 0;
     if (!http->orphan) {
-        bool unsaid = http->asking == http->pending[0] && http->expects;
+        bool unsaid = http->asking == oldest(http) && http->expects;
         r = request_tell(talk, end_ns);
         /* Refused before its body was sent: that may come or not. */
         if (unsaid)
@@ -371,8 +354,8 @@ static int message_end(struct talk *talk)
 /* An answer that is not the last one: 100, 103. */
 static void answer_interim(struct http1 *http)
 {
-    if (http->count > 0)
-        http->pending[0]->bytes_in += http->sides[ANSWER].bytes;
+    if (http->waiting.count > 0)
+        oldest(http)->bytes_in += http->sides[ANSWER].bytes;
     if (http->status == 100)
         http->expects = false;
     http->orphan = false;
@@ -385,10 +368,10 @@ static int answer_begin(struct talk *talk, struct str line)
     if (!status_line_parse(line, &http->status))
         return PROTOCOL_BROKEN;
     bool interim = http->status < 200 && http->status != 101;
-    http->orphan = http->count == 0;
+    http->orphan = http->waiting.count == 0;
     if (!http->orphan && !interim) {
         http->answering = true;
-        http->pending[0]->first_byte_ns = talk->side->begin_ns;
+        oldest(http)->first_byte_ns = talk->side->begin_ns;
     }
     return 0;
 }
@@ -416,7 +399,7 @@ static int head_end(struct talk *talk)
     struct http1 *http = talk->http;
     if (talk->which == ASK)
         return body_begin(talk);
-    const struct http1_request *request = http->orphan ? NULL : http->pending[0];
+    const struct http1_request *request = http->orphan ? NULL : oldest(http);
     unsigned status = http->status;
     if (status == 101 || (request && request->is_connect && status / 100 == 2)) {
         int r = message_end(talk);
@@ -588,7 +571,7 @@ static int lose(struct talk *talk)
 {
     talk->side->at = AT_LOST;
     talk->side->line_len = 0;
-    return talk->which == ANSWER && talk->http->count > 1 ? PROTOCOL_BROKEN : 0;
+    return talk->which == ANSWER && talk->http->waiting.count > 1 ? PROTOCOL_BROKEN : 0;
 }
 
 /* The rest of a piece, of which only the length is known. */
@@ -634,14 +617,15 @@ static int find(struct talk *talk)
     if (talk->which == ASK) {
         if (!begins_request(talk->piece))
             return 0;
-        if (http->count > 1 || (http->count == 1 && !http->answering))
+        if (http->waiting.count > 1 || (http->waiting.count == 1 && !http->answering))
             return PROTOCOL_BROKEN; /* a second request, or a body that looks like one */
         ask_end(http);
         return 0;
     }
-    if (!begins_answer(talk->piece) || http->count == 0 || (http->answering && http->count == 1))
+    if (!begins_answer(talk->piece) || http->waiting.count == 0 ||
+        (http->answering && http->waiting.count == 1))
         return 0;
-    if (!http->answering && http->count > 1)
+    if (!http->answering && http->waiting.count > 1)
         return PROTOCOL_BROKEN;
     if (http->answering)
         return answer_end(talk, talk->side->last_ns);
@@ -676,12 +660,9 @@ static int http1_piece(void *state, const struct protocol_opts *opts,
     if (!http->started && !opts->from_start)
         http->sides[ASK].at = http->sides[ANSWER].at = AT_LOST;
     http->started = true;
-    int r = piece_meant(&talk);
-    http->broken = r == PROTOCOL_BROKEN;
-    return r;
+    return piece_meant(&talk);
 }
 
-/* Of a connection that broke it is not known what was answered. */
 static int http1_close(void *state, const struct protocol_opts *opts, uint64_t time_ns,
                        const struct protocol_teller *teller)
 {
@@ -691,17 +672,13 @@ static int http1_close(void *state, const struct protocol_opts *opts, uint64_t t
     int failed = 0;
     (void)time_ns;
     bool ends = answer->at == AT_UNTIL_CLOSE || answer->at == AT_LOST;
-    if (!http->broken && ends && http->answering)
+    if (ends && http->answering && http->waiting.count > 0)
         failed = request_tell(&talk, answer->last_ns);
-    while (http->count > 0) {
-        int r = 0;
-        if (!http->broken)
-            r = request_tell(&talk, 0);
-        else
-            request_free(http->pending[--http->count]);
+    while (http->waiting.count > 0) {
+        int r = request_tell(&talk, 0);
         failed = failed ? failed : r;
     }
-    free((void *)http->pending);
+    waiting_deinit(&http->waiting);
     free(http->sides[ASK].line);
     free(http->sides[ANSWER].line);
     return failed;

@@ -67,7 +67,7 @@ struct http2_side {
 struct http2 {
     struct http2_side sides[2]; /* who asks, who answers */
     struct http2_streams streams;
-    bool started, broken;
+    bool started;
 };
 
 struct talk {
@@ -194,6 +194,15 @@ static bool fragment_strip(struct http2_side *side)
     return true;
 }
 
+/* What tables and blocks leave to streams of the memory that a connection may take. */
+static size_t streams_room(const struct http2 *http)
+{
+    size_t used = sizeof(*http);
+    for (unsigned i = 0; i < ARRAY_SIZE(http->sides); i++)
+        used += http->sides[i].hpack.size + http->sides[i].block_room;
+    return PROTOCOL_MEMORY_BYTES - MIN(used, (size_t)PROTOCOL_MEMORY_BYTES);
+}
+
 static int block_end(struct talk *talk)
 {
     struct http2_side *side = talk->side;
@@ -212,8 +221,9 @@ static int block_end(struct talk *talk)
     if (r == -EBADMSG || r == -E2BIG)
         r = PROTOCOL_BROKEN;
     if (r == 0 && side->first.type == FRAME_HEADERS)
-        r = talk->asks ? http2_ask(&talk->http->streams, &message, talk->teller)
-                       : http2_answer(&talk->http->streams, &message, talk->teller);
+        r = talk->asks
+                ? http2_ask(&talk->http->streams, &message, streams_room(talk->http), talk->teller)
+                : http2_answer(&talk->http->streams, &message, talk->teller);
     http2_message_deinit(&message);
     return r;
 }
@@ -259,18 +269,22 @@ static int frame_end(struct talk *talk)
     }
 }
 
-static uint32_t frame_keeps(const struct frame *frame)
+/* Whether its payload is collected, and how much of it: headers may be empty. */
+static bool frame_collects(const struct frame *frame, uint32_t *ret_bytes)
 {
     switch (frame->type) {
     case FRAME_HEADERS:
     case FRAME_CONTINUATION:
     case FRAME_PUSH_PROMISE:
     case FRAME_RST_STREAM:
-        return frame->len;
+        *ret_bytes = frame->len;
+        return true;
     case FRAME_GOAWAY:
-        return GOAWAY_KEPT;
+        *ret_bytes = GOAWAY_KEPT;
+        return true;
     default:
-        return 0;
+        *ret_bytes = 0;
+        return false;
     }
 }
 
@@ -279,7 +293,7 @@ static int block_reserve(struct http2_side *side, size_t more)
     size_t need = side->block_len + more;
     if (need > BLOCK_BYTES_MAX)
         return PROTOCOL_BROKEN;
-    if (need <= side->block_room)
+    if (side->block && need <= side->block_room)
         return 0;
     size_t room = MAX(need, (size_t)BLOCK_BYTES_MIN);
     uint8_t *block = realloc(side->block, room);
@@ -302,7 +316,7 @@ static int frame_begin(struct talk *talk, const uint8_t *header)
     side->in_frame = true;
     side->frame = frame;
     side->left = frame.len;
-    side->keeps = frame_keeps(&frame);
+    bool collects = frame_collects(&frame, &side->keeps);
     if (!continues) {
         side->block_len = 0;
         side->block_bytes = 0;
@@ -314,7 +328,7 @@ static int frame_begin(struct talk *talk, const uint8_t *header)
     if (frame.type == FRAME_DATA)
         http2_stream_bytes(&talk->http->streams, frame.stream, talk->asks,
                            FRAME_HEADER + frame.len);
-    int r = side->keeps ? block_reserve(side, side->keeps) : 0;
+    int r = collects ? block_reserve(side, side->keeps) : 0;
     return r == 0 && side->left == 0 ? frame_end(talk) : r;
 }
 
@@ -391,7 +405,6 @@ static int http2_piece(void *state, const struct protocol_opts *opts,
         r = side->in_frame ? step_payload(&talk, &rest) : step_begun(&talk, &rest);
     if (r == 0 && piece->bytes > piece->len)
         r = gap(&talk, piece->bytes - piece->len);
-    http->broken = r == PROTOCOL_BROKEN;
     return r;
 }
 
@@ -401,8 +414,7 @@ static int http2_close(void *state, const struct protocol_opts *opts, uint64_t t
     struct http2 *http = state;
     (void)opts;
     (void)time_ns;
-    /* Of a connection that broke it is not known what was answered. */
-    int r = http->broken ? 0 : http2_streams_refused(&http->streams, 0, teller);
+    int r = http2_streams_refused(&http->streams, 0, teller);
     http2_streams_deinit(&http->streams);
     for (unsigned i = 0; i < ARRAY_SIZE(http->sides); i++) {
         hpack_deinit(&http->sides[i].hpack);

@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* With two tables and two blocks this stays below what a connection may take. */
-enum { STREAMS_BYTES = 20 << 10, PAYLOADS_BYTES = STREAMS_BYTES / 2 };
-
 struct http2_stream {
     uint32_t id;
     uint64_t start_ns, first_byte_ns;
@@ -87,46 +84,22 @@ static void stream_free(struct http2_stream *stream)
     free(stream);
 }
 
-static struct http2_stream *stream_find(const struct http2_streams *streams, uint32_t id)
+static bool stream_find(const struct http2_streams *streams, uint32_t id, uint32_t *ret)
 {
-    for (uint32_t i = 0; i < streams->count; i++)
-        if (streams->open[i]->id == id)
-            return streams->open[i];
-    return NULL;
-}
-
-static int stream_push(struct http2_streams *streams, struct http2_stream *stream)
-{
-    if (streams->count >= PROTOCOL_PENDING_MAX || streams->memory + stream->memory > STREAMS_BYTES)
-        return PROTOCOL_BROKEN;
-    if (streams->count == streams->room) {
-        uint32_t room = streams->room ? streams->room * 4 : 4;
-        struct http2_stream **more = realloc((void *)streams->open, room * sizeof(*more));
-        if (!more)
-            return -ENOMEM;
-        streams->open = more;
-        streams->room = room;
+    for (uint32_t i = 0; i < streams->waiting.count; i++) {
+        const struct http2_stream *stream = streams->waiting.rows[i];
+        if (stream->id != id)
+            continue;
+        *ret = i;
+        return true;
     }
-    streams->memory += stream->memory;
-    streams->open[streams->count++] = stream;
-    return 0;
+    return false;
 }
 
-/* Takes it off the list. */
-static void stream_pull(struct http2_streams *streams, const struct http2_stream *stream)
-{
-    uint32_t at = 0;
-    while (streams->open[at] != stream)
-        at++;
-    streams->count--;
-    streams->memory -= stream->memory;
-    memmove((void *)(streams->open + at), (void *)(streams->open + at + 1),
-            (streams->count - at) * sizeof(*streams->open));
-}
-
-static int stream_tell(struct http2_streams *streams, struct http2_stream *stream, uint64_t end_ns,
+static int stream_tell(struct http2_streams *streams, uint32_t at, uint64_t end_ns,
                        const char *result, bool failed, const struct protocol_teller *teller)
 {
+    struct http2_stream *stream = streams->waiting.rows[at];
     const struct protocol_request told = {
         .start_ns = stream->start_ns,
         .first_byte_ns = stream->first_byte_ns,
@@ -140,7 +113,7 @@ static int stream_tell(struct http2_streams *streams, struct http2_stream *strea
         .cookie = stream->cookie,
         .payload = {stream->payload.data, stream->payload.len},
     };
-    stream_pull(streams, stream);
+    waiting_pull(&streams->waiting, at, stream->memory);
     int r = teller->request(teller->context, &told);
     stream_free(stream);
     return r;
@@ -158,12 +131,13 @@ static void result_put(const struct http2_stream *stream, char *to, size_t room)
 int http2_stream_end(struct http2_streams *streams, uint32_t id, uint64_t end_ns,
                      const struct protocol_teller *teller)
 {
-    struct http2_stream *stream = stream_find(streams, id);
     char result[16];
-    if (!stream)
+    uint32_t at;
+    if (!stream_find(streams, id, &at))
         return 0;
+    const struct http2_stream *stream = streams->waiting.rows[at];
     result_put(stream, result, sizeof(result));
-    return stream_tell(streams, stream, end_ns, result, stream->grpc > 0 || stream->status >= 400,
+    return stream_tell(streams, at, end_ns, result, stream->grpc > 0 || stream->status >= 400,
                        teller);
 }
 
@@ -184,28 +158,28 @@ int http2_stream_reset(struct http2_streams *streams, uint32_t id, uint32_t code
                                         "ENHANCE_YOUR_CALM",
                                         "INADEQUATE_SECURITY",
                                         "HTTP_1_1_REQUIRED"};
-    struct http2_stream *stream = stream_find(streams, id);
     char result[40];
-    if (!stream)
+    uint32_t at;
+    if (!stream_find(streams, id, &at))
         return 0;
     snprintf(result, sizeof(result), "reset %s",
              code < ARRAY_SIZE(names) ? names[code] : "UNKNOWN");
-    return stream_tell(streams, stream, end_ns, result, true, teller);
+    return stream_tell(streams, at, end_ns, result, true, teller);
 }
 
 int http2_streams_refused(struct http2_streams *streams, uint32_t last,
                           const struct protocol_teller *teller)
 {
     int failed = 0;
-    for (uint32_t i = 0; i < streams->count;) {
-        struct http2_stream *stream = streams->open[i];
+    for (uint32_t i = 0; i < streams->waiting.count;) {
+        const struct http2_stream *stream = streams->waiting.rows[i];
         char result[16];
         if (stream->id <= last) {
             i++;
             continue;
         }
         result_put(stream, result, sizeof(result));
-        int r = stream_tell(streams, stream, 0, result, stream->status >= 400, teller);
+        int r = stream_tell(streams, i, 0, result, stream->status >= 400, teller);
         failed = failed ? failed : r;
     }
     return failed;
@@ -213,9 +187,10 @@ int http2_streams_refused(struct http2_streams *streams, uint32_t last,
 
 void http2_stream_bytes(struct http2_streams *streams, uint32_t id, bool asks, uint64_t bytes)
 {
-    struct http2_stream *stream = stream_find(streams, id);
-    if (!stream)
+    uint32_t at;
+    if (!stream_find(streams, id, &at))
         return;
+    struct http2_stream *stream = streams->waiting.rows[at];
     if (asks)
         stream->bytes_out += bytes;
     else
@@ -224,15 +199,15 @@ void http2_stream_bytes(struct http2_streams *streams, uint32_t id, bool asks, u
 
 void http2_streams_deinit(struct http2_streams *streams)
 {
-    for (uint32_t i = 0; i < streams->count; i++)
-        stream_free(streams->open[i]);
-    free((void *)streams->open);
+    for (uint32_t i = 0; i < streams->waiting.count; i++)
+        stream_free(streams->waiting.rows[i]);
+    waiting_deinit(&streams->waiting);
     *streams = (struct http2_streams){0};
 }
 
 /* ---- messages ---- */
 
-static int stream_open(struct http2_streams *streams, struct http2_message *message)
+static int stream_open(struct http2_streams *streams, struct http2_message *message, size_t room)
 {
     struct str method = {message->method, message->method_len};
     struct str target = {message->target, message->target_len};
@@ -255,18 +230,18 @@ static int stream_open(struct http2_streams *streams, struct http2_message *mess
     stream->text_len = len;
     memcpy(stream->text, text, len);
     stream->memory = sizeof(*stream) + len;
-    if (message->payload.data && streams->memory < PAYLOADS_BYTES) {
+    if (message->payload.data && streams->waiting.memory < room / 2) {
         stream->payload = message->payload;
         stream->memory += HTTP_PAYLOAD_BYTES;
         message->payload = (struct http_payload){0};
     }
-    int r = stream_push(streams, stream);
+    int r = waiting_push(&streams->waiting, stream, stream->memory, room);
     if (r != 0)
         stream_free(stream);
     return r;
 }
 
-int http2_ask(struct http2_streams *streams, struct http2_message *message,
+int http2_ask(struct http2_streams *streams, struct http2_message *message, size_t room,
               const struct protocol_teller *teller)
 {
     struct str host = {message->host, message->host_len};
@@ -278,7 +253,7 @@ int http2_ask(struct http2_streams *streams, struct http2_message *message,
         return 0;
     }
     streams->newest = message->stream;
-    int r = stream_open(streams, message);
+    int r = stream_open(streams, message, room);
     if (r == 0 && !streams->service_told && http_host_valid(host)) {
         streams->service_told = true;
         r = teller->service(teller->context, host);
@@ -289,9 +264,10 @@ int http2_ask(struct http2_streams *streams, struct http2_message *message,
 int http2_answer(struct http2_streams *streams, const struct http2_message *message,
                  const struct protocol_teller *teller)
 {
-    struct http2_stream *stream = stream_find(streams, message->stream);
-    if (!stream)
+    uint32_t at;
+    if (!stream_find(streams, message->stream, &at))
         return 0; /* pushed, or over */
+    struct http2_stream *stream = streams->waiting.rows[at];
     stream->bytes_in += message->bytes;
     if (message->grpc >= 0)
         stream->grpc = message->grpc;

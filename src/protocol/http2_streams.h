@@ -6,16 +6,13 @@
 #include "protocol/hpack.h"
 #include "protocol/http_text.h"
 #include "protocol/protocol.h"
+#include "protocol/waiting.h"
 
 #include <stdint.h>
 
-struct http2_stream;
-
 struct http2_streams {
-    struct http2_stream **open; /* oldest first */
-    uint32_t count, room;
+    struct waiting waiting;
     uint32_t newest; /* id of the last that was opened */
-    size_t memory;
     bool service_told;
 };
 
@@ -42,7 +39,8 @@ MUST_USE int http2_fields_read(struct http2_message *message, struct hpack *hpac
                                const uint8_t *block, size_t len, bool payloads);
 void http2_message_deinit(struct http2_message *message);
 
-MUST_USE int http2_ask(struct http2_streams *streams, struct http2_message *message,
+/* `room`: bytes that all streams may take. */
+MUST_USE int http2_ask(struct http2_streams *streams, struct http2_message *message, size_t room,
                        const struct protocol_teller *teller);
 MUST_USE int http2_answer(struct http2_streams *streams, const struct http2_message *message,
                           const struct protocol_teller *teller);

@@ -448,7 +448,8 @@ static int answer_command(struct look *look, const struct frame *frame)
         return frame->kept > 0 && frame->body[0] == 0xff ? PROTOCOL_GOES_ON : PROTOCOL_BROKEN;
     if (my->stage == STAGE_NEW) {
         uint8_t reply = mysql_command(row->kind)->reply;
-        my->number = (uint8_t)row->answers;
+        my->number = my->ask_lost ? frame->header[3] : (uint8_t)row->answers;
+        my->ask_lost = false;
         my->stage = STAGE_FIRST;
         if (reply == MYSQL_REPLY_ROWS || reply == MYSQL_REPLY_FIELDS)
             rows_begin(my);
@@ -457,8 +458,9 @@ static int answer_command(struct look *look, const struct frame *frame)
     if (my->stage == STAGE_FILE) { /* it has had enough, or the end was not seen */
         my->number = frame->header[3];
         my->stage = STAGE_FIRST;
-        my->ask_lost = my->ask_more = false;
+        my->ask_lost = false;
     }
+    my->ask_more = false;
     if (frame->header[3] != my->number)
         return PROTOCOL_BROKEN;
     my->number++;
@@ -565,8 +567,9 @@ static int piece_ask(struct look *look, const struct protocol_piece *piece)
         r = frames_feed(&my->ask, &ask_ops, look, piece);
         if (r != FRAMES_LOST)
             return r;
-        /* Packets of a file end where the server answers. */
-        if (my->stage != STAGE_FILE || !row)
+        /* Packets of a file, or of one long command, end where the server answers. */
+        row = pending_at(&my->queue, 0);
+        if ((my->stage != STAGE_FILE && !my->ask_more) || !row || my->queue.count > 1)
             return PROTOCOL_BROKEN;
         my->ask_lost = true;
         row->bytes_out += my->ask.lost_bytes;

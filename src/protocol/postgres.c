@@ -6,20 +6,14 @@
 #include "base/map.h"
 #include "protocol/frames.h"
 #include "protocol/pending.h"
+#include "protocol/postgres_parts.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 enum {
-    CODE_VERSION_3 = 3 << 16,
-    CODE_CANCEL = 80877102,
-    CODE_SSL = 80877103,
-    CODE_GSS = 80877104,
-    STARTUP_BYTES_MAX = 10000, /* PostgreSQL's own limit */
-    MESSAGE_BYTES_MAX = 0x3fffffff,
     ANSWER_KEEP_BYTES = 512, /* of an error; its code stands near the beginning */
     STATEMENTS_MAX = 96,
     PORTALS_MAX = 24,
@@ -59,11 +53,14 @@ struct postgres {
     uint64_t tick;
     uint64_t answer_ns; /* of the last piece of the server */
     bool begun;
-    bool startup;     /* the next message of the client has no type */
-    bool encryption;  /* the next byte of the server answers whether there will be any */
-    bool aborting;    /* after an error, up to ReadyForQuery */
-    bool copying;     /* the server waits for the client's data */
-    bool ask_lost;    /* within such data; found again at its end */
+    bool startup;    /* the next message of the client has no type */
+    bool encryption; /* the next byte of the server answers whether there will be any */
+    bool aborting;   /* after an error, up to ReadyForQuery */
+    bool copying;    /* the server waits for the client's data */
+    bool ask_lost;   /* within such data, found again at its end, or */
+    bool unseen;     /* among messages: how many were executed the answers tell */
+    bool ready;      /* the server was, since then */
+    uint64_t lost_ns, lost_cookie;
     bool answer_lost; /* within an answer; found again when the client goes on */
     bool give_up;     /* once the running query is told */
 };
@@ -73,18 +70,6 @@ struct look {
     struct postgres *pg;
     const struct protocol_teller *teller;
 };
-
-static uint32_t be32(const uint8_t *from)
-{
-    uint32_t number;
-    memcpy(&number, from, sizeof(number));
-    return be32toh(number);
-}
-
-static uint16_t be16(const uint8_t *from)
-{
-    return (uint16_t)(from[0] << 8 | from[1]);
-}
 
 /* Text up to a zero byte, taken off the front; without one all that is there. */
 static struct str take_text(struct str *rest)
@@ -214,10 +199,10 @@ static void ask_parse(struct postgres *pg, const struct frame *frame, struct str
 static uint64_t bind_hash(struct str rest, uint64_t bytes)
 {
     const uint8_t *at = (const uint8_t *)rest.data;
-    size_t formats = rest.len >= 2 ? 2 + 2 * (size_t)be16(at) : rest.len;
+    size_t formats = rest.len >= 2 ? 2 + 2 * (size_t)pg_be16(at) : rest.len;
     if (formats + 2 > rest.len)
         return rest.len < 2 ? 0 : hash_u64(bytes);
-    if (be16(at + formats) == 0)
+    if (pg_be16(at + formats) == 0)
         return 0;
     return hash_bytes(at + formats, rest.len - formats);
 }
@@ -315,13 +300,13 @@ static int ask_startup(struct look *look, const struct frame *frame, struct str 
     struct str user = STR(""), database = STR("");
     if (frame->kept < 4)
         return PROTOCOL_BROKEN; /* what it asks for is out of sight */
-    uint32_t code = be32(frame->body);
-    if (code == CODE_SSL || code == CODE_GSS) {
+    uint32_t code = pg_be32(frame->body);
+    if (code == PG_CODE_SSL || code == PG_CODE_GSS) {
         pg->encryption = true;
         return 0;
     }
     pg->startup = false;
-    if (code == CODE_CANCEL) {
+    if (code == PG_CODE_CANCEL) {
         int r = ask_query(pg, frame, text_plain(&pg->texts, STR("CANCEL"), STR("")));
         if (r == 0)
             pending_last(&pg->queue)->kind = KIND_CANCEL;
@@ -358,7 +343,7 @@ static int ask_frame(void *context, const struct frame *frame)
         bool whole = memchr(rest.data, 0, rest.len) != NULL;
         return ask_query(pg, frame, text_sql(&pg->texts, SQL_POSTGRESQL, take_text(&rest), !whole));
     case 'F':
-        snprintf(plain, sizeof(plain), "FUNCTION %u", rest.len >= 4 ? be32(frame->body) : 0);
+        snprintf(plain, sizeof(plain), "FUNCTION %u", rest.len >= 4 ? pg_be32(frame->body) : 0);
         return ask_query(pg, frame, text_plain(&pg->texts, str_from(plain), STR("")));
     case 'P':
         ask_parse(pg, frame, rest);
@@ -394,11 +379,12 @@ static size_t ask_header_bytes(void *context)
 
 static bool ask_header(void *context, const uint8_t *header, uint64_t *ret_bytes, size_t *ret_keep)
 {
-    static const char kept[] = "QFPBDEC", known[] = "QFPBDECSHdcfpX";
+    static const char kept[] = "QFPBDEC", known[] = PG_CLIENT_TYPES;
     bool startup = ((struct look *)context)->pg->startup;
-    uint32_t bytes = be32(startup ? header : header + 1);
-    if (startup ? bytes < 8 || bytes > STARTUP_BYTES_MAX
-                : bytes < 4 || bytes > MESSAGE_BYTES_MAX || !header[0] || !strchr(known, header[0]))
+    uint32_t bytes = pg_be32(startup ? header : header + 1);
+    if (startup
+            ? bytes < 8 || bytes > PG_STARTUP_BYTES_MAX
+            : bytes < 4 || bytes > PG_MESSAGE_BYTES_MAX || !header[0] || !strchr(known, header[0]))
         return false;
     *ret_bytes = bytes - 4;
     *ret_keep = startup || strchr(kept, header[0]) ? FRAMES_KEEP_BYTES : 0;
@@ -408,6 +394,20 @@ static bool ask_header(void *context, const uint8_t *header, uint64_t *ret_bytes
 static const struct frames_ops ask_ops = {ask_header_bytes, ask_header, ask_frame};
 
 /* --- what the server sends --- */
+
+/* Executions that were sent out of sight: one, or nobody knows how many. */
+static int unseen_push(struct postgres *pg, bool one)
+{
+    struct pending row = {
+        .kind = KIND_EXECUTE,
+        .start_ns = pg->lost_ns,
+        .cookie = pg->lost_cookie,
+        .flags = REQUEST_CUT,
+        .text = one ? text_unseen(pg)
+                    : text_plain(&pg->texts, STR("EXECUTE <unseen statements>"), STR("")),
+    };
+    return ask_push(pg, &row);
+}
 
 static int answer_tell(struct look *look, uint64_t end_ns)
 {
@@ -449,7 +449,7 @@ static int answer_error(struct look *look, const struct frame *frame, struct str
     struct pending *row = pending_at(&pg->queue, 0);
     pg->copying = false;
     pg->aborting = true;
-    if (pg->ask_lost)
+    if (pg->ask_lost && !pg->unseen)
         pg->give_up = true; /* whether the client goes on sending data cannot be told */
     if (!row || row->kind == KIND_SYNC || row->kind == KIND_CANCEL)
         return 0;
@@ -481,7 +481,9 @@ static int answer_ready(struct look *look, const struct frame *frame)
     struct postgres *pg = look->pg;
     bool aborted = pg->aborting, last = false;
     int r = 0;
-    pg->aborting = pg->copying = pg->ask_lost = false;
+    pg->aborting = pg->copying = false;
+    pg->ask_lost = pg->ask_lost && pg->unseen;
+    pg->ready = true;
     for (struct pending *row; r == 0 && !last && (row = pending_at(&pg->queue, 0));) {
         last = row->kind == KIND_SYNC || row->kind == KIND_QUERY;
         if (row->kind == KIND_CANCEL)
@@ -515,6 +517,11 @@ static int answer_frame(void *context, const struct frame *frame)
         return type == 'S' || type == 'G' ? PROTOCOL_SWITCHED
                : type == 'N'              ? PROTOCOL_GOES_ON
                                           : PROTOCOL_BROKEN;
+    }
+    if (pg->unseen && pg->queue.count == 0 && strchr("CIsE", type)) {
+        int r = unseen_push(pg, true);
+        if (r != 0)
+            return r;
     }
     struct pending *row = pending_at(&pg->queue, 0);
     if (row && row->kind != KIND_SYNC && !strchr("NASKRv", type)) {
@@ -563,8 +570,8 @@ static bool answer_header(void *context, const uint8_t *header, uint64_t *ret_by
     *ret_keep = 0;
     if (((struct look *)context)->pg->encryption)
         return true;
-    uint32_t bytes = be32(header + 1);
-    if (bytes < 4 || bytes > MESSAGE_BYTES_MAX || !header[0] || !strchr(known, header[0]))
+    uint32_t bytes = pg_be32(header + 1);
+    if (bytes < 4 || bytes > PG_MESSAGE_BYTES_MAX || !header[0] || !strchr(known, header[0]))
         return false;
     if (header[0] == 'Z' && bytes != 5)
         return false;
@@ -585,6 +592,11 @@ static int answer_loses(struct postgres *pg)
     for (uint32_t i = 0; i < pg->queue.count; i++) {
         uint8_t kind = pending_at(&pg->queue, i)->kind;
         rounds += kind == KIND_QUERY || kind == KIND_SYNC;
+    }
+    if (pg->unseen && rounds <= 1) {
+        int r = unseen_push(pg, false);
+        if (r != 0)
+            return r;
     }
     struct pending *row = pending_at(&pg->queue, 0);
     if (row && !row->first_byte_ns)
@@ -619,25 +631,52 @@ static int piece_answer(struct look *look, const struct protocol_piece *piece)
     return r == FRAMES_LOST ? answer_loses(pg) : r;
 }
 
+/* Messages out of sight: what is still to come of them cannot be told from a new round but by how
+ * it begins, once the server is ready or its answers are out of sight, too. */
+static bool unseen_over(struct postgres *pg, const struct protocol_piece *piece)
+{
+    /* A single byte is easily taken for a beginning where nothing else speaks for it. */
+    bool speaks = pg->ready || (pg->answer_lost && piece->len >= 5);
+    if (!speaks || !pg_begins(piece))
+        return false;
+    pg->unseen = pg->ask_lost = false;
+    return true;
+}
+
+static int ask_loses(struct postgres *pg, const struct protocol_piece *piece)
+{
+    struct pending *row = pending_at(&pg->queue, 0);
+    if (pg->startup)
+        return PROTOCOL_BROKEN;
+    pg->ask_lost = true;
+    if (pg->copying && row) {
+        row->bytes_out += pg->ask.lost_bytes;
+        return 0;
+    }
+    round_close(pg);
+    pg->unseen = true;
+    pg->ready = false;
+    pg->lost_ns = piece->time_ns;
+    pg->lost_cookie = piece->cookie;
+    return 0;
+}
+
 static int piece_ask(struct look *look, const struct protocol_piece *piece)
 {
     struct postgres *pg = look->pg;
+    if (pg->unseen && !unseen_over(pg, piece))
+        return 0;
     int r = pg->answer_lost ? lost_tell(look) : 0;
     if (r != 0)
         return r;
     struct pending *row = pending_at(&pg->queue, 0);
-    if (!pg->ask_lost) {
-        r = frames_feed(&pg->ask, &ask_ops, look, piece);
-        if (r != FRAMES_LOST)
-            return r;
-        if (!pg->copying || !row)
-            return PROTOCOL_BROKEN;
-        pg->ask_lost = true;
-        row->bytes_out += pg->ask.lost_bytes;
-    } else if (row) {
-        row->bytes_out += piece->bytes;
+    if (pg->ask_lost) {
+        if (row)
+            row->bytes_out += piece->bytes;
+        return 0;
     }
-    return 0;
+    r = frames_feed(&pg->ask, &ask_ops, look, piece);
+    return r == FRAMES_LOST ? ask_loses(pg, piece) : r;
 }
 
 static int postgres_piece(void *state, const struct protocol_opts *opts,
@@ -679,63 +718,10 @@ static int postgres_close(void *state, const struct protocol_opts *opts, uint64_
     return r;
 }
 
-/* A message with text in it: long enough, ended by a zero, and of printable characters. */
-static bool looks_like_query(const struct protocol_piece *first)
-{
-    uint32_t bytes = be32(first->head + 1);
-    size_t seen = MIN(first->len, (size_t)bytes + 1);
-    if (first->head[0] != 'Q' || bytes < 6 || bytes > MESSAGE_BYTES_MAX ||
-        (uint64_t)bytes + 1 > first->bytes)
-        return false;
-    for (size_t i = 5; i < seen; i++) {
-        uint8_t c = first->head[i];
-        if (i == bytes)
-            return c == 0;
-        if (c < ' ' && c != '\n' && c != '\t' && c != '\r')
-            return false;
-    }
-    return true;
-}
-
-/* A chain of messages that execute something: at least two, or one on PostgreSQL's own port. */
-static bool looks_like_round(const struct protocol_piece *first, uint16_t port)
-{
-    size_t count = 0;
-    bool executes = false;
-    for (uint64_t at = 0; at + 5 <= first->len;) {
-        uint8_t type = first->head[at];
-        uint32_t bytes = be32(first->head + at + 1);
-        if (!type || !strchr("PBDECSH", type) || bytes < 4 || bytes > MESSAGE_BYTES_MAX)
-            return false;
-        if ((type == 'S' || type == 'H') && bytes != 4)
-            return false;
-        executes = executes || type == 'P' || type == 'B';
-        count++;
-        at += 1 + (uint64_t)bytes;
-    }
-    return executes && (count >= 2 || port == 5432);
-}
-
-static int postgres_guess(const struct protocol_piece *first, uint16_t port)
-{
-    int role = first->direction == PROTOCOL_OUT ? REQUEST_CLIENT : REQUEST_SERVER;
-    if (first->len >= 8 && first->head[0] == 0) {
-        uint32_t bytes = be32(first->head), code = be32(first->head + 4);
-        bool encrypts = (code == CODE_SSL || code == CODE_GSS) && bytes == 8;
-        bool cancels = code == CODE_CANCEL && bytes == 16;
-        bool starts = code >> 16 == 3 && (code & 0xffff) < 100 && bytes >= 9 &&
-                      bytes <= STARTUP_BYTES_MAX && bytes == first->bytes;
-        return encrypts || cancels || starts ? role : 0;
-    }
-    if (first->len < 5)
-        return 0;
-    return looks_like_query(first) || looks_like_round(first, port) ? role : 0;
-}
-
 const struct protocol_ops protocol_postgres = {
     .protocol = REQUEST_POSTGRESQL,
     .name = "postgresql",
-    .guess = postgres_guess,
+    .guess = pg_guess,
     .state_bytes = sizeof(struct postgres),
     .piece = postgres_piece,
     .close = postgres_close,

@@ -5,13 +5,8 @@
 #include <stdlib.h>
 
 const struct protocol_ops *const protocols[] = {
-    &protocol_http2,
-    &protocol_http1,
-    &protocol_dns,
-    &protocol_postgres,
-    &protocol_mysql,
-    &protocol_redis,
-    NULL,
+    &protocol_http2, &protocol_http1, &protocol_dns, &protocol_postgres,
+    &protocol_mysql, &protocol_redis, NULL,
 };
 
 const char *protocol_name(enum request_protocol protocol)

@@ -22,9 +22,9 @@
 #include <stdint.h>
 
 enum {
-    PROTOCOL_HEAD_BYTES = 1024, /* of a piece, that are looked at */
-    PROTOCOL_TEXT_BYTES = 4096, /* of a normalised text */
-    PROTOCOL_PENDING_MAX = 256, /* requests without an answer, on one connection */
+    PROTOCOL_HEAD_BYTES = 64 << 10, /* of a piece, that are looked at: many messages may be in it */
+    PROTOCOL_TEXT_BYTES = 4096,     /* of a normalised text */
+    PROTOCOL_PENDING_MAX = 256,     /* requests without an answer, on one connection */
     PROTOCOL_MEMORY_BYTES = 64 << 10,
 };
 

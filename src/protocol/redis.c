@@ -211,15 +211,12 @@ static int command_tell(struct look *look, const struct pending *row)
     return r;
 }
 
-static int ask_whole(void *context, const struct resp *resp)
+/* A command has ended, or the rest of its arguments is out of sight (`cut`). */
+static int command_end(struct look *look, const struct resp *resp, uint32_t arguments, bool cut)
 {
-    struct look *look = context;
     struct redis *redis = look->redis;
     struct command command = redis->command;
     redis->command = (struct command){0};
-    uint32_t arguments = resp->index > 0 ? resp->index - 1 : 0;
-    if (resp->index == 0)
-        return 0; /* "*0": no command, and no reply */
     if (strcmp(command.name, "SYNC") == 0 || strcmp(command.name, "PSYNC") == 0)
         return PROTOCOL_SWITCHED;
     bool hidden = is_one_of(command.name, secret);
@@ -233,8 +230,9 @@ static int ask_whole(void *context, const struct resp *resp)
         .kind = subscribes ? KIND_SUBSCRIBE : KIND_COMMAND,
         .start_ns = resp->start_ns,
         .cookie = resp->cookie,
-        .bytes_out = resp->bytes,
+        .bytes_out = cut ? resp->lost_bytes : resp->bytes,
         .answers = subscribes ? (uint16_t)MIN(MAX(arguments, 1), UINT16_MAX) : 1,
+        .flags = cut ? REQUEST_CUT : 0,
         .text = command_known(redis, text, hidden ? text : (struct str){command.payload, payload}),
         .parameters = hidden || arguments == 0 ? 0
                       : command.hash           ? command.hash
@@ -242,6 +240,12 @@ static int ask_whole(void *context, const struct resp *resp)
     };
     return command_unanswered(redis, &command) ? command_tell(look, &row)
                                                : command_push(redis, &row);
+}
+
+static int ask_whole(void *context, const struct resp *resp)
+{
+    /* "*0" is no command, and has no reply. */
+    return resp->index == 0 ? 0 : command_end(context, resp, resp->index - 1, false);
 }
 
 static const struct resp_ops ask_ops = {ask_text, ask_scalar, ask_whole};
@@ -367,6 +371,7 @@ static int piece_answer(struct look *look, const struct protocol_piece *piece)
     int r = resp_feed(&redis->answer, &answer_ops, look, piece);
     if (r != RESP_LOST)
         return r;
+    resp_forget(&redis->answer);
     row = pending_at(&redis->queue, 0);
     redis->first[0] = '\0';
     if (!row || redis->ask_lost)
@@ -394,12 +399,16 @@ static int piece_ask(struct look *look, const struct protocol_piece *piece)
     r = resp_feed(&redis->ask, &ask_ops, look, piece);
     if (r != RESP_LOST)
         return r;
+    /* Its name is enough to tell a command; how many follow it out of sight, their replies tell. */
+    bool named = redis->ask.index >= 2 && redis->ask.top == '*';
+    r = named ? command_end(look, &redis->ask, (uint32_t)redis->ask.announced - 1, true) : 0;
+    resp_forget(&redis->ask);
     redis->command = (struct command){0};
     redis->ask_lost = true;
     redis->replied = false;
     redis->lost_ns = piece->time_ns;
     redis->lost_cookie = piece->cookie;
-    return 0;
+    return r;
 }
 
 static int redis_piece(void *state, const struct protocol_opts *opts,

@@ -85,6 +85,8 @@ static int line_end(struct resp *resp, const struct resp_ops *ops, void *context
         resp->state = RESP_BULK;
         return 0;
     }
+    if (resp->values_left == 1 && resp->announced == 0)
+        resp->announced = (uint64_t)number;
     uint64_t each = resp->type == '%' || resp->type == '|' ? 2 : 1;
     return aggregate_begin(resp, (uint64_t)number * each, ops, context, piece);
 }
@@ -109,6 +111,7 @@ static int type_begin(struct resp *resp, const struct protocol_piece *piece, siz
     }
     if (first) {
         resp->values_left = 1;
+        resp->announced = 0;
         resp->top = resp->type;
         /* Bytes of an attribute before it are part of the value. */
         resp->start_ns = piece->time_ns;
@@ -159,6 +162,14 @@ static int bulk_take(struct resp *resp, const struct resp_ops *ops, void *contex
     return resp->bulk_left > 0 ? 0 : scalar_end(resp, ops, context, piece);
 }
 
+void resp_forget(struct resp *resp)
+{
+    resp->state = RESP_TYPE;
+    resp->values_left = 0;
+    resp->bytes = 0;
+    resp->index = 0;
+}
+
 int resp_feed(struct resp *resp, const struct resp_ops *ops, void *context,
               const struct protocol_piece *piece)
 {
@@ -174,15 +185,15 @@ int resp_feed(struct resp *resp, const struct resp_ops *ops, void *context,
     uint64_t missing = piece->bytes > piece->len ? piece->bytes - piece->len : 0;
     if (r != 0 || missing == 0)
         return r;
-    if (resp->state == RESP_BULK && missing <= resp->bulk_left) {
-        resp->bulk_left -= missing;
-        resp->bytes += missing;
-        return resp->bulk_left > 0 ? 0 : scalar_end(resp, ops, context, piece);
+    if (resp->state == RESP_BULK) {
+        uint64_t text = MIN(missing, resp->bulk_left);
+        resp->bulk_left -= text;
+        resp->bytes += text;
+        missing -= text;
+        r = resp->bulk_left > 0 ? 0 : scalar_end(resp, ops, context, piece);
+        if (r != 0 || missing == 0)
+            return r;
     }
     resp->lost_bytes = resp->bytes + missing;
-    resp->state = RESP_TYPE;
-    resp->values_left = 0;
-    resp->bytes = 0;
-    resp->index = 0;
     return RESP_LOST;
 }

@@ -20,8 +20,9 @@ struct resp {
     uint64_t values_left;
     uint64_t lost_bytes; /* when it was lost, since the last whole value */
     /* The value as a whole, valid when its end is told. */
-    char top;       /* its type; 'i' a command in a line */
-    uint32_t index; /* scalars in it so far */
+    char top;           /* its type; 'i' a command in a line */
+    uint32_t index;     /* scalars in it so far */
+    uint64_t announced; /* of an array, how many it will have */
     uint64_t bytes;
     uint64_t start_ns, end_ns, cookie;
 };
@@ -38,6 +39,9 @@ struct resp_ops {
 /* enum protocol_verdict, -errno, or RESP_LOST when what is not there holds more than one text. */
 MUST_USE int resp_feed(struct resp *resp, const struct resp_ops *ops, void *context,
                        const struct protocol_piece *piece);
+/* After a loss: the next byte begins a value. What was seen of the one before is there until then.
+ */
+void resp_forget(struct resp *resp);
 /* Whether the next byte begins a value. */
 static inline bool resp_between(const struct resp *resp)
 {

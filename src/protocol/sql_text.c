@@ -448,6 +448,22 @@ static void token(struct sql *sql)
         punctuation(sql);
 }
 
+/* What a cut left open: a row after others goes, a list of values is one. */
+static void cut_close(struct sql *sql)
+{
+    for (size_t i = 0; i <= sql->depth && i < LEVELS_MAX && !sql->full; i++) {
+        const struct level *here = &sql->levels[i];
+        if (here->comma) {
+            sql->len = here->row_at + here->row_len;
+            return;
+        }
+        if (i > 0 && here->list == LIST_ITEMS && here->pure) {
+            fold(sql, here);
+            return;
+        }
+    }
+}
+
 size_t sql_normalise(enum sql_dialect dialect, struct str text, char *to, size_t room,
                      uint64_t *ret_hash)
 {
@@ -458,13 +474,7 @@ size_t sql_normalise(enum sql_dialect dialect, struct str text, char *to, size_t
                       .room = room};
     while (sql.at < sql.end)
         token(&sql);
-    /* Lists that a cut left open, so that such texts are one, too. */
-    for (size_t i = 1; i <= sql.depth && i < LEVELS_MAX; i++) {
-        if (sql.levels[i].list == LIST_ITEMS && sql.levels[i].pure) {
-            fold(&sql, &sql.levels[i]);
-            break;
-        }
-    }
+    cut_close(&sql);
     while (sql.len > 0 && (to[sql.len - 1] == ';' || to[sql.len - 1] == ' '))
         sql.len--;
     *ret_hash = sql.hash;

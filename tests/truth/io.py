@@ -22,6 +22,7 @@ known = lab.io_known
 # Around a call lie two looks at the clock, in the kernel tier our programs, and what preempts in between.
 EACH_CALL_MS = 0.003
 PREEMPTED_MS = 10
+LONG_MS = 0.05
 
 
 def look(*command, **more):
@@ -48,8 +49,10 @@ def check(rows, account, found=None, bytes_too=True, times=True):
     if times:
         slack = EACH_CALL_MS * account["calls"]
         assert ms <= account["ms"] * 1.05 + 0.1, "longer than the program saw"
-        # Whoever is preempted between its look at the clock and the call sees more than the call took.
-        assert ms >= account["ms"] * 0.95 - slack - PREEMPTED_MS, "shorter than the program saw"
+        # Whoever is preempted between its look at the clock and the call sees more than the call took:
+        # of many short calls the program knows only an upper bound.
+        if account["ms"] >= LONG_MS * account["calls"]:
+            assert ms >= account["ms"] * 0.95 - slack - PREEMPTED_MS, "shorter than the program saw"
 
 
 def of_answer(answer, file):

@@ -265,6 +265,10 @@ def by_command(rows):
     return found
 
 
+def resp(*words):
+    return f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+
+
 def case_redis():
     need(server_tools.Redis)
     with server_tools.Redis(lab.folder / "redis") as redis:
@@ -272,7 +276,7 @@ def case_redis():
         with Attached(redis.pid) as recorder:
             redis.ask("redis-benchmark", "-s", redis.socket, "-t", "set,get,lpush", "-c", "4", "-n", "5000", "-P", "16", "-q")
             redis.ask("redis-cli", "-s", redis.socket, "--pipe",
-                      input="".join(f"SET key:{i} value-{i}\r\n" for i in range(3000)))
+                      input="".join(resp("SET", f"key:{i}", f"value-{i}") for i in range(3000)))
             redis.ask("redis-cli", "-s", redis.socket, "eval", "return redis.call('get', KEYS[1])", "1", "key:7")
         theirs, ours = commandstats(redis), by_command(requests(recorder.path, "server", "redis"))
         print(theirs, ours)

@@ -104,6 +104,13 @@ static int tell_request(void *context, const struct protocol_request *request)
     return 0;
 }
 
+static int tell_nothing(void *context, const struct protocol_request *request)
+{
+    (void)context;
+    (void)request;
+    return 0;
+}
+
 static int tell_service(void *context, struct str name)
 {
     struct jsonw json;
@@ -116,7 +123,9 @@ static int tell_service(void *context, struct str name)
 static void connection_end(struct connection *connection, uint64_t time_ns)
 {
     static const char *const verdicts[] = {"goes on", "broken", "switched", "middle"};
-    const struct protocol_teller teller = {connection, tell_request, tell_service};
+    /* What waits on a connection that broke will never be known. */
+    const struct protocol_teller teller = {
+        connection, connection->verdict > 0 ? tell_nothing : tell_request, tell_service};
     struct jsonw json;
     if (connection->ended)
         return;

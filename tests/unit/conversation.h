@@ -69,6 +69,13 @@ static int told_request(void *context, const struct protocol_request *request)
     return 0;
 }
 
+static int told_nothing(void *context, const struct protocol_request *request)
+{
+    (void)context;
+    (void)request;
+    return 0;
+}
+
 static int told_service(void *context, struct str name)
 {
     told_add(context, "service %.*s\n", STR_FMT(name));
@@ -115,7 +122,9 @@ static void conversation_run(const struct protocol_ops *ops, const struct said *
             step = split < 0 ? 1 : len;
         }
     }
-    protocol_close(protocol, number + 1, &teller);
+    /* What waits on a connection that broke will never be known: told, but not as unanswered. */
+    const struct protocol_teller cut_off = {told, told_nothing, told_service};
+    protocol_close(protocol, number + 1, told->verdict > 0 ? &cut_off : &teller);
     if (told->verdict > 0)
         told_add(told, "%s\n", (const char *[]){"", "broken", "switched", "middle"}[told->verdict]);
 }

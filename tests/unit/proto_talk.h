@@ -189,6 +189,17 @@ static inline void talk_expect(const struct talk *talk, const char *expected)
     }
 }
 
+/* The same for what can be told by whole pieces only. */
+static inline void talk_expect_whole(const struct talk *talk, const char *expected)
+{
+    static struct talk_told told;
+    for (int role = REQUEST_CLIENT; role <= REQUEST_SERVER; role++) {
+        told = (struct talk_told){0};
+        talk_run(talk, (enum request_role)role, SIZE_MAX, 0, &told);
+        assert_string_equal(told.text, expected);
+    }
+}
+
 /* Whether a first piece is taken for this protocol: the side that asks is the recorded one. */
 static inline int talk_guess(const struct protocol_ops *ops, enum protocol_direction direction,
                              const void *bytes, size_t len, uint64_t missing, uint16_t port)

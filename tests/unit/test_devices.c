@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 extern const size_t block_bpf_bytes;
@@ -357,6 +358,26 @@ static void a_sink_that_fails_is_heard(void **state)
     assert_int_equal(devices_drain(watch->devices), -ENOSPC);
 }
 
+static void whoever_may_not_is_told_why(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    pid_t child = fork();
+    if (child == 0) {
+        struct catch catch = {.sink.ops = &catch_ops};
+        struct devices *devices = NULL;
+        struct why why = {0};
+        if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+            _exit(2);
+        int r = devices_open(NULL, &catch.sink, &devices, &why);
+        _exit(r < 0 && !devices && why.what[0] && why.remedy[0] ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* ---- a device without requests ---- */
 
 static int zram_add(char name[32])
@@ -439,6 +460,7 @@ int main(void)
                                         watch_end),
         cmocka_unit_test_setup_teardown(after_the_end_nothing_is_added, watch_start, watch_end),
         cmocka_unit_test_setup_teardown(a_sink_that_fails_is_heard, watch_start, watch_end),
+        cmocka_unit_test(whoever_may_not_is_told_why),
         cmocka_unit_test(a_device_that_takes_bios_is_seen_as_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void every_figure_comes_from_its_counter(void **state)
         {"io.stacks_recognised", UNIT_COUNT, 990}, {"io.stacks_copied", UNIT_COUNT, 10},
         {"io.stacks_walked", UNIT_COUNT, 10},      {"io.stacks_complete", UNIT_COUNT, 9},
         {"io.own_ns", UNIT_NS, 12000000},          {"io.kernel_ns", UNIT_NS, 30000000},
-        {"io.lost.ring_full", UNIT_COUNT, 2},      {"io.lost.threads_full", UNIT_COUNT, 3},
+        {"io.lost.refused", UNIT_COUNT, 2},        {"io.lost.threads_full", UNIT_COUNT, 3},
         {"io.lost.stacks_spared", UNIT_COUNT, 4},  {"io.lost.known_full", UNIT_COUNT, 50},
         {"loss.wait_ring_full", UNIT_COUNT, 99}, /* not of calls */
         {"io.requests", UNIT_COUNT, 412},
@@ -111,6 +111,47 @@ static void what_was_not_seen_is_listed_with_how_much_and_why(void **state)
     assert_string_equal(honesty.facts.not_higher, "not root");
 }
 
+static void without_copies_stacks_that_were_walked_are_those_that_were_not_recognised(void **state)
+{
+    (void)state;
+    static const struct counter counters[] = {{"io.stacks_recognised", UNIT_COUNT, 90},
+                                              {"io.stacks_walked", UNIT_COUNT, 10}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct io_honesty honesty = load(&arena, counters, 2, "{\"tier\": \"user\"}", true);
+    struct value map = io_honesty_value(&arena, &honesty);
+    assert_true(value_get(&map, "recognised_pct")->real == 90.0);
+}
+
+static void what_the_document_tells_is_not_told_twice(void **state)
+{
+    (void)state;
+    static const struct counter counters[] = {{"io.uring_calls", UNIT_COUNT, 12}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct io_honesty honesty = load(&arena, counters, ARRAY_SIZE(counters),
+                                     "{\"na\": [{\"what\": \"io_uring\", \"reason\": \"why\"}]}",
+                                     true);
+    struct value table = io_honesty_unseen(&arena, &honesty);
+    assert_int_equal(table.table->row_count, 1);
+    assert_true(str_is(table.table->first->cells[2].text, "why"));
+    assert_int_equal(table.table->first->cells[1].u64, 12);
+}
+
+static void a_full_ring_loses_parts_of_calls_in_the_kernel_tier_and_calls_in_the_user_tier(
+    void **state)
+{
+    (void)state;
+    static const struct counter counters[] = {{"io.lost.ring_full", UNIT_COUNT, 9},
+                                              {"io.lost.objects", UNIT_COUNT, 1},
+                                              {"io.lost.refused", UNIT_COUNT, 0}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct io_honesty honesty = load(&arena, counters, 3, "{\"tier\": \"kernel\"}", true);
+    assert_int_equal(honesty.lost.value, 0);
+    assert_int_equal(honesty.parts_lost.value, 10);
+    honesty = load(&arena, counters, 3, "{\"tier\": \"user\"}", true);
+    assert_int_equal(honesty.lost.value, 9);
+    assert_int_equal(honesty.parts_lost.value, 1);
+}
+
 static void a_document_that_is_no_json_says_nothing(void **state)
 {
     (void)state;
@@ -130,6 +171,9 @@ int main(void)
         TEST(every_figure_comes_from_its_counter),
         TEST(what_has_no_counter_is_not_measured),
         TEST(what_was_not_seen_is_listed_with_how_much_and_why),
+        TEST(without_copies_stacks_that_were_walked_are_those_that_were_not_recognised),
+        TEST(what_the_document_tells_is_not_told_twice),
+        TEST(a_full_ring_loses_parts_of_calls_in_the_kernel_tier_and_calls_in_the_user_tier),
         TEST(a_document_that_is_no_json_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

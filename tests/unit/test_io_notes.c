@@ -46,7 +46,7 @@ static void requests_are_one_group_whatever_their_thread_and_result(void **state
     uint32_t other = made_io_request(made, REQUEST_POSTGRESQL, 1, 6, "db:5432", "SELECT ?", "OK");
     made_io_event(made, good, c, 0, 1, 11);
     made_io_event(made, good, c, 2, 1, 12);
-    made_io_event(made, bad, c, 4, 5, 11);
+    made_io_event(made, bad, c, 4, 5, 13);
     made_io_event(made, other, c, 100, 2, 11);
     build(made);
     assert_int_equal(groups.count, 2);
@@ -56,7 +56,7 @@ static void requests_are_one_group_whatever_their_thread_and_result(void **state
     assert_int_equal(group->tally.total_ns, made_io_ns(7));
     assert_int_equal(group->threads, 2);
     assert_int_equal(group->connections, 1);
-    assert_int_equal(group->parameters, 2); /* each is known: rows had seen three */
+    assert_int_equal(group->parameters, 3); /* each is known: no row has seen all */
     assert_false(group->parameters_more);
     assert_true(str_is(group->service, "shop"));
     assert_int_equal(group->result_count, 2);
@@ -117,6 +117,24 @@ static void requests_of_one_thread_each_begun_after_the_answer_are_a_chain(void 
     end(made);
 }
 
+static void the_place_of_a_chain_is_that_of_most_of_its_requests(void **state)
+{
+    (void)state;
+    for (uint64_t others = 1; others <= 2; others++) {
+        struct made_io *made = made_io_new();
+        made_io_connection(made, REQUEST_HTTP1, "api:80", 1, 4);
+        uint32_t get = made_io_request(made, REQUEST_HTTP1, 1, 5, "api:80", "GET /?", "200");
+        uint32_t post = made_io_request(made, REQUEST_HTTP1, 1, 6, "api:80", "POST /?", "200");
+        for (uint64_t i = 0; i < 4; i++)
+            made_io_event(made, i < others ? post : get, 1, (double)i * 100, 99, 1);
+        build(made);
+        assert_int_equal(groups.chain_count, 1);
+        assert_int_equal(groups.chains[0].stack, others == 1 ? 5 : 0);
+        assert_int_equal(groups.chains[0].text, 0);
+        end(made);
+    }
+}
+
 static void requests_that_overlap_or_follow_after_a_long_pause_are_no_chain(void **state)
 {
     (void)state;
@@ -142,9 +160,10 @@ static void servers_answers_and_what_is_unanswered_are_no_chain(void **state)
     uint32_t served = made_io_request(made, REQUEST_HTTP1, 1, 5, "0.0.0.0:80", "GET /?", "200");
     made->requests[served].info.role = REQUEST_SERVER;
     uint32_t open = made_io_request(made, REQUEST_HTTP1, 2, 5, "api:80", "GET /?", "");
-    for (int i = 0; i < 6; i++)
-        made_io_event(made, i % 2 ? served : open, 1, i * 50, 40, 1)
-            ->flags = i % 2 ? 0 : REQUEST_UNANSWERED;
+    for (int i = 0; i < 5; i++)
+        made_io_event(made, served, 1, i * 50, 49, 1);
+    for (int i = 5; i < 10; i++)
+        made_io_event(made, open, 1, i * 50, 49, 1)->flags = REQUEST_UNANSWERED;
     build(made);
     assert_int_equal(groups.chain_count, 0);
     end(made);
@@ -299,11 +318,13 @@ static void folders_names_and_file_systems_are_noted_by_their_bounds(void **stat
     struct call_row *writes = made_io_call(made, 1, 5, "pwrite64", file, 1000, 0.01, 4096);
     writes->tally.placed = 1000;
     writes->tally.sequential = 100;
-    char json[400];
+    char json[512];
+    /* What is counted as many extents, but lies in one piece, is no matter. */
     snprintf(json, sizeof(json),
              "{\"files\": [{\"object\": %u, \"path\": \"/db\", \"size_bytes\": 4096000, "
              "\"extents\": 1000, \"cow\": true, \"filesystem\": \"btrfs\", \"mount\": \"/\", "
              "\"free_pct\": 4.5}, {\"object\": %u, \"path\": \"/db\", \"mount\": \"/\", "
+             "\"size_bytes\": 4096000, \"extents\": 1000, \"fragments\": 1, "
              "\"free_pct\": 4.5}]}",
              file, file);
     made->io.files_json = str_from(json);
@@ -324,7 +345,8 @@ static void notes_of_a_kind_are_bounded_and_the_rest_is_counted(void **state)
     (void)state;
     struct made_io *made = made_io_new();
     for (int i = 0; i < 8; i++) {
-        uint32_t file = made_io_object(made, OBJECT_FILE, 0, "/log");
+        static const char *const names[] = {"/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"};
+        uint32_t file = made_io_object(made, OBJECT_FILE, 0, names[i]);
         made_io_call(made, 1, 5, "fsync", file, 20, 5, 0);
     }
     build(made);
@@ -352,6 +374,7 @@ int main(void)
         cmocka_unit_test(requests_are_one_group_whatever_their_thread_and_result),
         cmocka_unit_test(without_single_requests_parameters_are_at_least_those_of_one_row),
         cmocka_unit_test(requests_of_one_thread_each_begun_after_the_answer_are_a_chain),
+        cmocka_unit_test(the_place_of_a_chain_is_that_of_most_of_its_requests),
         cmocka_unit_test(requests_that_overlap_or_follow_after_a_long_pause_are_no_chain),
         cmocka_unit_test(servers_answers_and_what_is_unanswered_are_no_chain),
         cmocka_unit_test(little_time_in_a_chain_is_no_note),

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { PENDING = 8, MS = 1000000 };
+enum { PENDING = 8 };
+#define MS UINT64_C(1000000)
 
 struct line_state {
     struct {
@@ -246,6 +247,24 @@ static void a_server_is_who_receives_and_an_answer_by_another_thread_has_hopped(
     assert_int_equal(talk.memory.calls.requests.data[0].info.thread, 1);
     assert_int_equal(talk.memory.calls.connections.data[0].closed_ns, 0);
     assert_int_equal(counter(&talk, "io.requests.hopped"), 1);
+    talk_end(&talk);
+}
+
+static void sums_reach_the_sink_also_while_nothing_is_said(void **state)
+{
+    (void)state;
+    struct talk talk;
+    talk_begin(&talk, 50);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(said(&talk, PROTOCOL_OUT, 2000 * MS, "?get 1\n"), IO_WANTED);
+        assert_int_equal(said(&talk, PROTOCOL_IN, 2001 * MS, "=fine\n"), IO_WANTED);
+    }
+    assert_int_equal(io_requests_drain(talk.requests, 2100 * MS), 0); /* too soon */
+    assert_true(talk.memory.calls.requests.data[0].tally.count < 3);
+    assert_int_equal(io_requests_drain(talk.requests, 4000ull * MS), 0);
+    assert_int_equal(talk.memory.calls.requests.data[0].tally.count, 3);
+    assert_int_equal(io_requests_finish(talk.requests, 4000ull * MS), 0);
+    assert_int_equal(talk.memory.calls.requests.data[0].tally.count, 3);
     talk_end(&talk);
 }
 
@@ -546,6 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_a_row_an_event_and_a_connection),
         cmocka_unit_test(a_server_is_who_receives_and_an_answer_by_another_thread_has_hopped),
+        cmocka_unit_test(sums_reach_the_sink_also_while_nothing_is_said),
         cmocka_unit_test(pieces_too_short_to_tell_are_looked_at_together),
         cmocka_unit_test(what_nobody_understands_is_not_asked_for_any_more),
         cmocka_unit_test(nonsense_ends_a_connection_and_is_counted),

@@ -92,10 +92,12 @@ static void what_is_idle_is_a_call_but_ranks_no_file_peer_or_place(void **state)
     made_io_call(made, 1, 1, "read", zero, 1, 4, 10);
     made_io_call(made, 1, 1, "write", pipe, 1, 3, 10);
     made_io_call(made, 1, 1, "sendto", server, 1, 2, 10);
+    made_io_call(made, 1, 1, "fcntl", pipe, 1, 0, 0);
+    made_io_call(made, 1, 1, "clone", 0, 1, 0, 0);
     struct io_sums sums = sums_of(made);
     assert_int_equal(sums.idle_calls, 7);
     assert_int_equal(sums.idle_ns, made_io_ns(700));
-    assert_int_equal(sums.calls, 4);
+    assert_int_equal(sums.calls, 6);
     assert_int_equal(sums.calls_ns, made_io_ns(14));
     assert_int_equal(call_named(&sums, "futex")->tally.count, 1);
     assert_int_equal(call_named(&sums, "recvfrom")->tally.count, 2);
@@ -210,6 +212,7 @@ static void sockets_of_one_name_and_role_are_one_peer(void **state)
     assert_int_equal(peer->received.bytes, 12000);
     assert_int_equal(peer->tally.count, 80);
     assert_int_equal(peer->stack, 8);
+    assert_int_equal(peer->connect_stack, 7);
     assert_true(str_is(peer->service, "api"));
     assert_int_equal(peer->protocol, REQUEST_HTTP1);
     assert_int_equal(sums.peers[1].protocol, 0);
@@ -270,6 +273,29 @@ static void a_file_that_was_made_and_whose_name_was_removed_is_temporary(void **
     end(made);
 }
 
+static void a_file_that_is_made_again_and_again_is_one_row(void **state)
+{
+    (void)state;
+    struct made_io *made = made_io_new();
+    for (int i = 0; i < 10; i++) {
+        uint32_t file = made_io_object(made, OBJECT_FILE, 0, "/db-journal");
+        made_io_call(made, 1, 1, "openat", file, 1, 1, 0)->info.flags = CALL_CREATES;
+        made_io_call(made, 1, 2, "fsync", file, 2, 1, 0);
+        made_io_call(made, 1, 1, "unlink", made_io_object(made, OBJECT_PATH, 0, "/db-journal"), 1,
+                     1, 0);
+        made_io_call(made, 1, 1, "write", made_io_object(made, OBJECT_FILE, 0, ""), 1, 1, 1);
+    }
+    struct io_sums sums = sums_of(made);
+    assert_int_equal(sums.file_count, 11); /* what has no name is each for itself */
+    assert_int_equal(sums.files[0].objects, 10);
+    assert_int_equal(sums.files[0].opens, 10);
+    assert_int_equal(sums.files[0].syncs.calls, 20);
+    assert_int_equal(sums.files[0].stack, 2);
+    assert_true(sums.files[0].removed);
+    assert_int_equal(sums.folders[0].temporary, 10);
+    end(made);
+}
+
 static void the_median_size_is_that_of_calls_that_moved_something(void **state)
 {
     (void)state;
@@ -293,6 +319,7 @@ int main(void)
         cmocka_unit_test(sockets_of_one_name_and_role_are_one_peer),
         cmocka_unit_test(names_that_nothing_has_are_grouped_by_folder_and_call_site),
         cmocka_unit_test(a_file_that_was_made_and_whose_name_was_removed_is_temporary),
+        cmocka_unit_test(a_file_that_is_made_again_and_again_is_one_row),
         cmocka_unit_test(the_median_size_is_that_of_calls_that_moved_something),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

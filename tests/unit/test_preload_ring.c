@@ -88,7 +88,7 @@ static void records_go_round_the_ring_many_times(void **state)
         uint8_t slice[1000];
     } told = {.stack = {.record = {.kind = PRELOAD_STACK, .bytes = sizeof(told)},
                         .slice_bytes = sizeof(told.slice)}};
-    for (uint64_t i = 1; i < 2000; i++) {
+    for (uint64_t i = 1; i < 20000; i++) {
         told.stack.number = (uint32_t)i;
         memset(told.slice, (int)i, sizeof(told.slice));
         put(&told, sizeof(told));
@@ -137,6 +137,54 @@ static void records_that_make_no_sense_are_refused(void **state)
     stack.record.bytes = sizeof(stack) - 8;
     stack.slice_bytes = 0;
     refused(&stack, sizeof(stack));
+}
+
+static void calls_and_what_was_said_are_read_in_full(void **state)
+{
+    (void)state;
+    struct preload_ring ring = {.shared = place};
+    struct {
+        struct preload_piece piece;
+        uint8_t said[16];
+    } told = {.piece = {.record = {.kind = PRELOAD_PIECE, .bytes = sizeof(told)},
+                        .start_ns = 3,
+                        .end_ns = 4,
+                        .bytes = 5000,
+                        .len = 11},
+              .said = "hello world"};
+    struct preload_call call = {.record = {.kind = PRELOAD_CALL, .bytes = sizeof(call)},
+                                .key = {.call = 17, .error = 2, .object = 77},
+                                .start_ns = 1,
+                                .end_ns = 2,
+                                .bytes = 9};
+    place->head = 0;
+    put(&call, sizeof(call));
+    put(&told, sizeof(told));
+    assert_int_equal(preload_ring_next(&ring, UINT64_MAX, &taken, &next_ns), 1);
+    assert_memory_equal(&taken.call, &call, sizeof(call));
+    /* Of later: it stays where it is. */
+    assert_int_equal(preload_ring_next(&ring, 4, &taken, &next_ns), 0);
+    assert_int_equal(next_ns, 4);
+    assert_int_equal(preload_ring_next(&ring, UINT64_MAX, &taken, &next_ns), 1);
+    assert_int_equal(taken.piece.bytes, 5000);
+    assert_memory_equal(taken.slice, "hello world", 11);
+}
+
+static void calls_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    struct preload_call call = {
+        .record = {.kind = PRELOAD_CALL, .bytes = sizeof(call)}, .start_ns = 2, .end_ns = 1};
+    refused(&call, sizeof(call)); /* ends before it begins */
+    call.end_ns = 3;
+    call.record.bytes = sizeof(call) - 8;
+    refused(&call, sizeof(call));
+    struct preload_piece piece = {.record = {.kind = PRELOAD_PIECE, .bytes = sizeof(piece)},
+                                  .len = 1};
+    refused(&piece, sizeof(piece)); /* says what is not there */
+    piece.len = 0;
+    piece.record.bytes = sizeof(piece) + PRELOAD_PIECE_BYTES + 8;
+    refused(&piece, sizeof(piece));
 }
 
 static void a_head_that_runs_away_is_refused(void **state)
@@ -204,10 +252,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(records_come_in_order_up_to_a_time),      TEST(records_go_round_the_ring_many_times),
-        TEST(records_that_make_no_sense_are_refused),  TEST(a_head_that_runs_away_is_refused),
-        TEST(noise_is_never_read_outside_of_the_ring), TEST(rows_are_read_whole_or_not_at_all),
+        TEST(records_come_in_order_up_to_a_time),
+        TEST(records_go_round_the_ring_many_times),
+        TEST(records_that_make_no_sense_are_refused),
+        TEST(a_head_that_runs_away_is_refused),
+        TEST(noise_is_never_read_outside_of_the_ring),
+        TEST(rows_are_read_whole_or_not_at_all),
         TEST(buckets_are_those_of_the_model),
+        TEST(calls_and_what_was_said_are_read_in_full),
+        TEST(calls_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

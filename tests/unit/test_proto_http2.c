@@ -241,6 +241,13 @@ static void an_interim_answer_is_not_the_answer(void **state)
                                        SAID('s', FRAME("\1", "\1", "\5", "\1") "\x89"),
                                        {0}},
                        "service h\nGET /a/? = 204 4-6-6 #4 21/24\n");
+    conversation_check(&protocol_http2,
+                       (struct said[]){HELLO,
+                                       SAID('c', FRAME(ASK_A_LEN, "\1", "\5", "\1") ASK_A),
+                                       SAID('s', FRAME("\5", "\1", "\4", "\1") "\x08\x03"
+                                                                               "103"),
+                                       {0}},
+                       "service h\nGET /a/? =  u 4-0-0 #4 21/14\n");
 }
 
 static void a_stream_may_be_reset_or_refused(void **state)
@@ -351,20 +358,34 @@ static void headers_without_end_are_given_up(void **state)
     assert_string_equal(talk(said), "broken\n");
 }
 
+/* So many requests at once, for a path of so many bytes, from 127 to 250. */
+static const char *talk_many(unsigned count, size_t path)
+{
+    static struct said said[300] = {HELLO};
+    static char asks[300][14 + 250];
+    for (unsigned i = 0; i < count; i++) {
+        char *ask = asks[i];
+        memcpy(ask, FRAME("\0", "\1", "\5", "\0") "\x82\x86\x04", 12);
+        ask[2] = (char)(5 + path);
+        ask[7] = (char)((2 * i + 1) >> 8);
+        ask[8] = (char)(2 * i + 1);
+        ask[12] = 0x7f; /* and the rest */
+        ask[13] = (char)(path - 0x7f);
+        for (size_t at = 0; at < path; at++)
+            ask[14 + at] = at % 2 ? 'a' : '/';
+        said[3 + i] = (struct said){'c', ask, 14 + path, 0};
+    }
+    said[3 + count] = (struct said){0};
+    return talk(said);
+}
+
 static void more_streams_than_anybody_opens_are_given_up(void **state)
 {
     (void)state;
-    static struct said said[300] = {HELLO};
-    static char asks[300][9 + 12];
-    struct told told = {0};
-    for (unsigned i = 0; i < 257; i++) {
-        memcpy(asks[i], FRAME(ASK_A_LEN, "\1", "\5", "\0") ASK_A, sizeof(asks[i]));
-        asks[i][7] = (char)((2 * i + 1) >> 8);
-        asks[i][8] = (char)(2 * i + 1);
-        said[3 + i] = (struct said){'c', asks[i], sizeof(asks[i]), 0};
-    }
-    conversation_run(&protocol_http2, said, &client, 0, &told);
-    assert_string_equal(told.text, "service h\nbroken\n");
+    assert_non_null(strstr(talk_many(PROTOCOL_PENDING_MAX, 127), "u 259-0-0"));
+    assert_string_equal(talk_many(PROTOCOL_PENDING_MAX + 1, 127), "broken\n");
+    assert_non_null(strstr(talk_many(150, 250), "u 153-0-0"));
+    assert_string_equal(talk_many(PROTOCOL_PENDING_MAX, 250), "broken\n");
 }
 
 static void the_middle_cannot_be_read(void **state)

@@ -270,6 +270,30 @@ static void packets_of_sixteen_megabytes_go_on_in_the_next(void **state)
                        "SELECT a FROM t | OK | 90-100-120 | -\n");
 }
 
+static void a_long_command_out_of_sight_ends_with_its_answer(void **state)
+{
+    (void)state;
+    begin();
+    login(1);
+    talk_say(&talk, 'c', "\xff\xff\xff\0\3INSERT INTO t VALUES ('", 28);
+    talk_missing(&talk, 0xffffff - 1000);
+    talk_next(&talk, 'c');
+    talk_text(&talk, 'c', "xxx");
+    talk_missing(&talk, 5000);
+    SAY('s', 2, "\0\1\0\2\0\0\0");
+    SAY('c', 0, "\x0e");
+    SAY('s', 1, "\0\0\0\2\0\0\0");
+    talk_expect(&talk, "service shop\n"
+                       "INSERT INTO t VALUES (? | OK | 60-80-80 | A cut\n"
+                       "PING | OK | 90-100-100 | -\n");
+    /* But commands that follow one another out of sight cannot be made up. */
+    begin();
+    login(1);
+    SAY('c', 0, "\x0e");
+    talk_missing(&talk, 100);
+    talk_expect(&talk, "service shop\nPING |  | 60-0-0 | - unanswered\nbroken\n");
+}
+
 static void rows_out_of_sight_end_when_the_client_goes_on(void **state)
 {
     (void)state;
@@ -405,6 +429,7 @@ int main(void)
         cmocka_unit_test(a_file_is_sent_within_its_command),
         cmocka_unit_test(encryption_and_compression_end_what_can_be_read),
         cmocka_unit_test(packets_of_sixteen_megabytes_go_on_in_the_next),
+        cmocka_unit_test(a_long_command_out_of_sight_ends_with_its_answer),
         cmocka_unit_test(rows_out_of_sight_end_when_the_client_goes_on),
         cmocka_unit_test(a_connection_is_followed_from_its_middle),
         cmocka_unit_test(the_user_can_be_changed),

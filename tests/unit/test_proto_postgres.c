@@ -368,12 +368,60 @@ static void copied_data_out_of_sight_ends_with_the_copy(void **state)
     talk_expect(&talk, "service shop\n"
                        "COPY t FROM STDIN | COPY | 50-60-90 | -\n"
                        "SELECT ? | SELECT | 100-110-110 | A\n");
-    /* But commands out of sight cannot be made up. */
+}
+
+/* A batch of which only the first execution is seen. */
+static void batch(void)
+{
     begin();
     startup();
+    SAY('c', 'P', "\0INSERT INTO t VALUES ($1)\0\0\0");
+    SAY('c', 'B', "\0\0\0\0\0\0\0\0");
+    SAY('c', 'E', "\0\0\0\0\0");
+    SAY('c', 'B', "\0\0\0\0\0\0\0\0");
+    talk_missing(&talk, 5000);
+}
+
+static void executions_out_of_sight_are_counted_by_their_answers(void **state)
+{
+    (void)state;
+    batch();
+    SAY('s', '1', "");
+    SAY('s', '2', "");
+    SAY('s', 'C', "INSERT 0 1\0");
+    SAY('s', '2', "");
+    SAY('s', 'C', "INSERT 0 1\0");
+    talk_next(&talk, 's');
+    SAY('s', '2', "");
+    SAY('s', 'E', "SERROR\0C23505\0\0");
+    SAY('s', 'Z', "I");
     SAY('c', 'Q', "SELECT 1\0");
-    talk_missing(&talk, 100);
-    talk_expect(&talk, "service shop\nSELECT ? |  | 50-0-0 | A unanswered\nbroken\n");
+    SAY('s', 'C', "SELECT 1\0");
+    SAY('s', 'Z', "I");
+    talk_expect(&talk, "service shop\n"
+                       "INSERT INTO t VALUES (?) | INSERT | 50-60-60 | -\n"
+                       "EXECUTE <unseen statement> | INSERT | 50-60-60 | - cut\n"
+                       "EXECUTE <unseen statement> | ERROR 23505 | 50-70-70 | - failed cut\n"
+                       "SELECT ? | SELECT | 80-90-90 | A\n");
+    /* Where the answers are out of sight, too, what is left of the batch is told as one. */
+    batch();
+    talk_next(&talk, 'c');
+    talk_text(&talk, 'c', "the middle of a message");
+    SAY('s', '1', "");
+    SAY('s', '2', "");
+    SAY('s', 'C', "INSERT 0 1\0");
+    talk_missing(&talk, 2000);
+    talk_next(&talk, 'c');
+    talk_text(&talk, 'c', "its end");
+    talk_next(&talk, 's');
+    talk_text(&talk, 's', "the last answer");
+    SAY('c', 'Q', "SELECT 1\0");
+    SAY('s', 'C', "SELECT 1\0");
+    SAY('s', 'Z', "I");
+    talk_expect_whole(&talk, "service shop\n"
+                             "INSERT INTO t VALUES (?) | INSERT | 50-70-70 | -\n"
+                             "EXECUTE <unseen statements> |  | 50-70-90 | - cut\n"
+                             "SELECT ? | SELECT | 100-110-110 | A\n");
 }
 
 static void a_connection_is_followed_from_its_middle(void **state)
@@ -471,6 +519,8 @@ static void damaged_conversations_do_no_harm(void **state)
     talk_garbage(&talk, 3000);
     copies_are_one_request_each(state);
     talk_garbage(&talk, 3000);
+    executions_out_of_sight_are_counted_by_their_answers(state);
+    talk_garbage(&talk, 3000);
 }
 
 static void a_first_piece_is_recognised(void **state)
@@ -509,6 +559,7 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_passed_over_by_its_length),
         cmocka_unit_test(rows_out_of_sight_end_when_the_client_goes_on),
         cmocka_unit_test(copied_data_out_of_sight_ends_with_the_copy),
+        cmocka_unit_test(executions_out_of_sight_are_counted_by_their_answers),
         cmocka_unit_test(a_connection_is_followed_from_its_middle),
         cmocka_unit_test(a_payload_is_what_was_said_but_no_password),
         cmocka_unit_test(what_is_no_message_breaks_the_connection_only),

@@ -166,6 +166,24 @@ static void commands_out_of_sight_are_counted_by_their_replies(void **state)
                        "PING | PONG | 30-40-40 | -\n");
 }
 
+static void a_command_is_told_by_its_name_when_the_rest_is_out_of_sight(void **state)
+{
+    (void)state;
+    begin();
+    c("*500\r\n$5\r\nLPUSH\r\n$4\r\nlist\r\n$1\r\na\r\n");
+    talk_missing(&talk, 5000);
+    s(":498\r\n");
+    c("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2000\r\nxx");
+    talk_missing(&talk, 2000 + 30); /* its end, and another command */
+    s("+OK\r\n$1\r\nx\r\n");
+    c("*1\r\n$4\r\nPING\r\n");
+    s("+PONG\r\n");
+    talk_expect(&talk, "LPUSH ?… |  | 10-20-20 | A cut\n"
+                       "SET ? ? | OK | 30-40-40 | B\n"
+                       "<unseen command> |  | 30-40-40 | - cut\n"
+                       "PING | PONG | 50-60-60 | -\n");
+}
+
 static void replies_out_of_sight_are_over_when_the_client_goes_on(void **state)
 {
     (void)state;
@@ -313,6 +331,7 @@ int main(void)
         cmocka_unit_test(messages_of_a_subscription_answer_nothing),
         cmocka_unit_test(long_texts_are_passed_over_by_their_length),
         cmocka_unit_test(commands_out_of_sight_are_counted_by_their_replies),
+        cmocka_unit_test(a_command_is_told_by_its_name_when_the_rest_is_out_of_sight),
         cmocka_unit_test(replies_out_of_sight_are_over_when_the_client_goes_on),
         cmocka_unit_test(a_connection_is_followed_from_its_middle),
         cmocka_unit_test(a_crowd_of_commands_is_counted_to_the_last),

@@ -159,7 +159,9 @@ static void a_text_that_is_cut_off_is_still_one(void **state)
     assert_string_equal(pg("SELECT \"abc"), "SELECT \"abc");
     assert_string_equal(pg("WHERE a IN (1,2,3"), "WHERE a IN (?");
     assert_string_equal(pg("WHERE a IN (1,2,3,"), "WHERE a IN (?");
-    assert_string_equal(pg("VALUES (1,2),(1,2),(3"), "VALUES (?),(?");
+    assert_string_equal(pg("VALUES (1,2),(1,2),(3"), "VALUES (?)");
+    assert_string_equal(pg("VALUES (1,2),(1,2),"), "VALUES (?)");
+    assert_string_equal(pg("VALUES (1,now()),(1,no"), "VALUES (?,now())");
     assert_string_equal(pg("SELECT $"), "SELECT $");
     assert_string_equal(my("SELECT '\\"), "SELECT ?");
 }

@@ -48,7 +48,7 @@ static void place_write(struct preload_thread *place)
     place->open_start_ns = noise() % 2 ? now_ns() : noise();
     place->open_lock = (uint32_t)(noise() % 10);
     place->open_object = noise();
-    for (size_t i = 0; i < PRELOAD_RING_BYTES - 4096; i += 8 * (1 + noise() % 40))
+    for (size_t i = 0; i < PRELOAD_RING_BYTES / 16; i += 8 * (1 + noise() % 40))
         record_write(place->ring + i);
     for (size_t i = 0; i < PRELOAD_ROWS; i++) {
         struct preload_row *row = &place->rows[i];
@@ -67,6 +67,62 @@ static void place_write(struct preload_thread *place)
     place->state = (uint32_t)(noise() % 4 ? PRELOAD_LIVED : noise() % 4);
 }
 
+static void io_place_write(struct preload_io_thread *place)
+{
+    place_write(&place->thread);
+    for (size_t i = 0; i < PRELOAD_RING_BYTES / 16; i += 8 * (1 + noise() % 40)) {
+        struct preload_piece piece = {
+            .record = {.kind = (uint16_t)(4 + noise() % 2),
+                       .flags = (uint8_t)(noise() % 4),
+                       .bytes = noise() % 2 ? sizeof(struct preload_call)
+                                            : (uint32_t)(noise() % 200 * 8)},
+            .object = noise() % 64 << PRELOAD_FD_BITS | noise() % 8,
+            .start_ns = noise() % 100,
+            .end_ns = noise() % 2 ? now_ns() : noise(),
+            .bytes = noise(),
+            .stack = (uint32_t)(noise() % 8),
+            .len = (uint32_t)(noise() % 2000),
+        };
+        memcpy(place->thread.ring + i, &piece, sizeof(piece));
+    }
+    for (size_t i = 0; i < PRELOAD_CALL_ROWS; i++) {
+        struct preload_call_row *row = &place->rows[i];
+        row->used = (uint32_t)(noise() % 2);
+        row->key.object = noise() % 64 << PRELOAD_FD_BITS | noise() % 8;
+        row->key.call = (uint16_t)(noise() % 2 ? noise() % 400 : noise());
+        row->key.error = (uint16_t)(noise() % 300);
+        row->key.flags = (uint32_t)noise();
+        row->key.stack = (uint32_t)(noise() % 8);
+        row->count = noise() % 100;
+        row->total_ns = noise();
+        row->bytes = noise();
+        row->placed = noise() % 100;
+        row->first_ns = noise() % 100;
+        row->last_ns = noise() % 200;
+        row->buckets[noise() % PRELOAD_BUCKETS] = (uint32_t)row->count;
+        row->sizes[noise() % PRELOAD_CALL_SIZES] = (uint32_t)row->count;
+        row->sequence = (uint32_t)(noise() % 3);
+    }
+    place->thread.added = noise();
+}
+
+static void objects_write(struct preload_io_objects *objects)
+{
+    static const uint32_t modes[] = {0, 0100644, 0040755, 0140777, 0010600, 0020666, UINT32_MAX};
+    objects->head = noise() % 4 ? objects->tail + noise() % 64 : noise();
+    for (int i = 0; i < 64; i++) {
+        struct preload_object *object = &objects
+                                             ->at[(objects->tail + noise() % 64) % PRELOAD_OBJECTS];
+        for (size_t at = 0; at < sizeof(*object); at += 8)
+            *(uint64_t *)(void *)((char *)object + at) = noise() << 16 ^ noise();
+        object->pid = noise() % 2 ? (uint32_t)getpid() : (uint32_t)noise();
+        object->fd = (int32_t)(noise() % 2 ? noise() % 8 : noise());
+        object->mode = modes[noise() % (sizeof(modes) / sizeof(modes[0]))];
+        object->origin = (uint16_t)(noise() % 8);
+        object->number = objects->tail + noise() % 64;
+    }
+}
+
 int main(void)
 {
     const char *path = getenv(PRELOAD_VARIABLE);
@@ -76,9 +132,18 @@ int main(void)
         return 1;
     struct preload_header *header = (void *)memory;
     struct preload_thread *places = (void *)(memory + PRELOAD_HEADER_BYTES);
+    struct preload_io_objects *objects = (void *)(memory + PRELOAD_IO_OFFSET);
+    struct preload_io_thread *io_places = (void *)(objects + 1);
     for (int round = 0; round < 300; round++) {
-        for (int i = 0; i < 8; i++)
-            place_write(&places[noise() % (round % 10 ? 16 : PRELOAD_THREADS_MAX)]);
+        for (int i = 0; i < 4; i++) {
+            uint64_t at = noise() % (round % 10 ? 16 : PRELOAD_THREADS_MAX);
+            if (header->families[PRELOAD_LOCK_HOOKS].on)
+                place_write(&places[at]);
+            if (header->families[PRELOAD_IO_HOOKS].on)
+                io_place_write(&io_places[at]);
+        }
+        if (header->families[PRELOAD_IO_HOOKS].on)
+            objects_write(objects);
         for (size_t family = 0; family < PRELOAD_FAMILIES; family++) {
             header->families[family].serial = (uint32_t)noise();
             for (size_t i = 0; i < PRELOAD_THREADS_MAX / 64; i++)
