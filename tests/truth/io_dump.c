@@ -1,10 +1,12 @@
 /* Runs a command under the io collector and prints every row of calls as a line of JSON, for
  * io_kernel.py to judge:
  *
- *     io_dump [-u] [-s] [-q] [-r BYTES] [-o FILE] [-p PID|-a -d SECONDS] -- /PATH/COMMAND…
+ *     io_dump [-u] [-s] [-q] [-r BYTES] [-o FILE] [-g FILE] [-p PID|-a -d SECONDS] --
+ * /PATH/COMMAND…
  *
- * -u: by the library in the target, not by the kernel, -s: with stacks, -q: with requests, -r: a ring of so few bytes, -o: what the command prints goes
- * there. The first line has the counters. */
+ * -u: by the library in the target, not by the kernel, -s: with stacks, -q: with requests, -r: a
+ * ring of so few bytes, -o: what the command prints goes there, -g: is made when recording has
+ * begun. The first line has the counters. */
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "collect/cpu.h"
@@ -27,7 +29,7 @@ struct run {
     struct collector *cpu, *io;
     struct spawn *spawn;
     struct preload *preload; /* -u */
-    uint32_t *function_of; /* by frame */
+    uint32_t *function_of;   /* by frame */
 };
 
 static int fail(const char *what, const struct why *why)
@@ -203,16 +205,17 @@ int main(int argc, char **argv)
     struct io_opts opts = {.calls = true, .tier = TIER_KERNEL};
     struct why why = {0};
     int option, pid = 0;
-    const char *output = NULL;
+    const char *output = NULL, *go = NULL;
     bool machine = false;
     uint64_t seconds = 0;
-    while ((option = getopt(argc, argv, "+ausqr:p:d:o:")) != -1) {
+    while ((option = getopt(argc, argv, "+ausqr:p:d:o:g:")) != -1) {
         machine |= option == 'a';
         opts.tier = option == 'u' ? TIER_USER : opts.tier;
         opts.stacks |= option == 's';
         opts.requests |= option == 'q';
         opts.ring_bytes = option == 'r' ? (uint32_t)atoi(optarg) : opts.ring_bytes;
         output = option == 'o' ? optarg : output;
+        go = option == 'g' ? optarg : go;
         pid = option == 'p' ? atoi(optarg) : pid;
         seconds = option == 'd' ? (uint64_t)atoi(optarg) : seconds;
     }
@@ -244,6 +247,9 @@ int main(int argc, char **argv)
         return fail("io", &why);
     if (run.spawn && spawn_release(run.spawn, &why) < 0)
         return fail("release", &why);
+    FILE *begun = go ? fopen(go, "w") : NULL;
+    if (begun)
+        fclose(begun);
     if (collect(&run, seconds ? clock_mono_ns() + seconds * NS_PER_SEC : 0, &why) < 0 ||
         finish(&run, &why) < 0)
         return fail("collect", &why);

@@ -174,14 +174,15 @@ def case_modes(folder):
     same("fdatasync", total(of(rows, "fdatasync", name)), 1)
 
 
-def case_attach(_):
+def case_attach(folder):
     """Opened before we came; in a call when we left, and when we came."""
+    go = f"{folder}/go"
     with subprocess.Popen([WORK, "wait"], stdout=subprocess.PIPE) as work:
         work.stdout.readline()
         time.sleep(0.3)
-        stopper = subprocess.Popen(["sh", "-c", f"sleep 1; kill -STOP {work.pid}; "
+        stopper = subprocess.Popen(["sh", "-c", f"{wait_for(go)} kill -STOP {work.pid}; "
                                     f"kill -CONT {work.pid}"])
-        facts, rows = dump(["-p", str(work.pid), "-d", "3"])
+        facts, rows = dump(["-g", go, "-p", str(work.pid), "-d", "3"])
         stopper.wait()
         work.send_signal(signal.SIGKILL)
     # Stopped and gone on, read() begins anew: that one has not returned.
@@ -215,10 +216,16 @@ def case_stacks(_):
     same("complete", facts["io.stacks_truncated"], 0)
 
 
+def wait_for(go):
+    """Not for ever: the other side may have failed."""
+    return f"for i in $(seq 600); do [ -e {go} ] && break; sleep 0.1; done;"
+
+
 def case_machine(folder):
     """The whole machine: this one's calls are among them, ours are not."""
-    work = subprocess.Popen(["sh", "-c", f"sleep 1; exec {WORK} files 50 {folder}"])
-    facts, rows = dump(["-a", "-d", "3"])
+    go = f"{folder}/go"
+    work = subprocess.Popen(["sh", "-c", f"{wait_for(go)} exec {WORK} files 50 {folder}"])
+    facts, rows = dump(["-g", go, "-a", "-d", "5"])
     work.wait()
     files_are_right([r for r in rows if r.get("name", "").startswith(folder)], folder, 50)
     assert not [r for r in rows if r["thread"][0] == facts["own_pid"]], "our own calls"
