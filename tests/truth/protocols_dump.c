@@ -214,8 +214,8 @@ static void line_read(const struct tool *tool, const char *line, uint64_t *last_
 {
     static uint8_t head[LINE_BYTES];
     json_error_t error;
-    json_int_t number, time_ns, bytes;
-    const char *way, *hex;
+    json_int_t number = 0, time_ns = 0, bytes = 0;
+    const char *way = "", *hex = "";
     json_t *row = json_loads(line, 0, &error);
     if (!row || json_unpack(row, "{s:I, s:s, s:I, s:s, s:I}", "conn", &number, "dir", &way, "time",
                             &time_ns, "head", &hex, "bytes", &bytes) < 0)
