@@ -66,10 +66,10 @@ struct {
     __type(value, struct offcpu_control);
 } control SEC(".maps");
 
-/* Counts calls that may have changed what an fd is. */
+/* Counts calls that may have changed what an fd is: the first of all, then by process and fd. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1);
+    __uint(max_entries, 1 + IO_EPOCHS);
     __type(key, __u32);
     __type(value, __u64);
 } epochs SEC(".maps");
@@ -130,26 +130,37 @@ static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 
 /* ---- threads ---- */
 
+/* All zero: too large for a program's own stack. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct io_thread);
+} blanks SEC(".maps");
+
 static __noinline struct io_thread *thread_new(struct task_struct *task)
 {
-    __u32 pid = task->pid;
-    struct offcpu_control *now = control_get();
-    struct io_thread thread = {
-        .first_round = now ? now->round : 0,
-        .since_ns = bpf_ktime_get_ns(),
-        .tid = tid_here(task),
-        .tgid = tid_here(task->group_leader),
-        .kernel_tgid = task->tgid,
-        .exec = (__u16)task->self_exec_id,
-        .at = IO_NO_FILE,
-    };
-    if (thread.tid == 0 || thread.tgid == config.own)
+    __u32 pid = task->pid, zero = 0;
+    __u32 tid = tid_here(task), tgid = tid_here(task->group_leader);
+    const struct offcpu_control *now = control_get();
+    const struct io_thread *blank = bpf_map_lookup_elem(&blanks, &zero);
+    if (tid == 0 || tgid == config.own || !blank)
         return 0;
-    if (bpf_map_update_elem(&threads, &pid, &thread, BPF_ANY) != 0) {
+    if (bpf_map_update_elem(&threads, &pid, blank, BPF_ANY) != 0) {
         count_add(OFFCPU_THREADS_FULL, 1);
         return 0;
     }
-    return bpf_map_lookup_elem(&threads, &pid);
+    struct io_thread *thread = bpf_map_lookup_elem(&threads, &pid);
+    if (!thread)
+        return 0;
+    thread->first_round = now ? now->round : 0;
+    thread->since_ns = bpf_ktime_get_ns();
+    thread->tid = tid;
+    thread->tgid = tgid;
+    thread->kernel_tgid = task->tgid;
+    thread->exec = (__u16)task->self_exec_id;
+    thread->at = IO_NO_FILE;
+    return thread;
 }
 
 static __always_inline struct io_thread *thread_get(struct task_struct *task)
@@ -362,11 +373,10 @@ static __always_inline int known_look(struct task_struct *task, const struct pt_
     }
     if (kind & IO_URING)
         count_add(IO_URING_CALLS, 1);
-    if (kind & IO_CLOSES || (kind & IO_MODES && changes_modes((__u32)regs_argument(regs, 2)))) {
-        __u64 *epoch = epoch_get();
-        if (epoch)
-            __sync_fetch_and_add(epoch, 1);
-    }
+    if (kind & IO_CLOSES_ONE)
+        epoch_end(epoch_place(thread, (int)regs_argument(regs, call->fd)));
+    else if (kind & IO_CLOSES || (kind & IO_MODES && changes_modes((__u32)regs_argument(regs, 2))))
+        epoch_end(0);
     return 1;
 }
 

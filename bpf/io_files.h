@@ -103,31 +103,43 @@ static __noinline int file_look(struct io_thread *thread, struct task_struct *ta
 
 /* What an fd is changes only by calls: as long as none of that kind has ended, it is as it was.
  * A table of fds is shared by threads of one process only, and all of those are recorded. */
-static __always_inline __u64 *epoch_get(void)
+static __always_inline __u32 epoch_place(const struct io_thread *thread, int fd)
 {
-    __u32 zero = 0;
-    return bpf_map_lookup_elem(&epochs, &zero);
+    return 1 + (((__u32)fd ^ thread->kernel_tgid * 2654435761u >> 16) & (IO_EPOCHS - 1));
+}
+
+static __always_inline void epoch_end(__u32 place)
+{
+    __u64 *epoch = bpf_map_lookup_elem(&epochs, &place);
+    if (epoch)
+        __sync_fetch_and_add(epoch, 1);
+}
+
+/* Both only grow: the sum is the same only if both are. */
+static __always_inline __u64 epoch_of(const struct io_thread *thread, int fd)
+{
+    __u32 all = 0, one = epoch_place(thread, fd);
+    const __u64 *of_all = bpf_map_lookup_elem(&epochs, &all);
+    const __u64 *of_one = bpf_map_lookup_elem(&epochs, &one);
+    return of_all && of_one ? *of_all + *of_one : 0;
 }
 
 static __always_inline void file_find(struct io_thread *thread, struct task_struct *task, int fd)
 {
-    const __u64 *epoch = epoch_get();
+    __u64 epoch = epoch_of(thread, fd);
     __u32 at = (__u32)fd & (IO_FILES - 1);
     const struct io_file *entry = &thread->files[at];
-    if (!epoch)
-        return;
-    if (entry->fd == (__u32)fd && entry->inode != 0 && entry->epoch == *epoch)
+    if (entry->fd == (__u32)fd && entry->inode != 0 && entry->epoch == epoch)
         thread->at = at;
     else
-        file_look(thread, task, fd, *epoch);
+        file_look(thread, task, fd, epoch);
 }
 
 /* As find, for an fd of which something has changed. */
 static __always_inline void file_renew(struct io_thread *thread, struct task_struct *task, int fd)
 {
-    const __u64 *epoch = epoch_get();
     thread->files[(__u32)fd & (IO_FILES - 1)].inode = 0;
-    file_look(thread, task, fd, epoch ? *epoch : 0);
+    file_look(thread, task, fd, epoch_of(thread, fd));
 }
 
 /* Where in the file a call begins that goes on from where the file stands. */

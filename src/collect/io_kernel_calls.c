@@ -63,7 +63,7 @@ static const struct row rows[] = {
     {SYS_fsetxattr, {.fd = 1}},
     {SYS_fchdir, {.fd = 1}},
     {SYS_mmap, {.fd = 5}},
-    {SYS_close, {.fd = 1, .kind = IO_CLOSES}},
+    {SYS_close, {.fd = 1, .kind = IO_CLOSES_ONE}},
     {SYS_dup, {.fd = 1}},
     {SYS_dup3, {.fd = 1, .kind = IO_CLOSES}},
 #ifdef SYS_close_range

@@ -12,12 +12,13 @@
 enum {
     IO_CALLS_MAX = 512,
     IO_THREADS_MAX = 16384,
+    IO_EPOCHS = 4096, /* of fds, by process and number; before them one of all */
     IO_BUCKETS = 128, /* as WAIT_BUCKETS and CALL_SIZES of the model */
     IO_SIZES = 32,
     IO_WAYS = 4,       /* cells that a row may be in */
     IO_CELLS_MIN = 64, /* of one CPU in each of two tables, by turns; a power of two */
     IO_CELLS_MAX = 4096,
-    IO_FILES = 4, /* that a thread is remembered to have used, by their fds */
+    IO_FILES = 8, /* that a thread is remembered to have used, by their fds */
     IO_NO_FILE = IO_FILES,
     IO_VECTORS_MAX = 16, /* of a call with many buffers are looked at */
     IO_MESSAGES_MAX = 64,
@@ -57,10 +58,11 @@ enum io_call_kind {
     IO_CREATES = 1 << 11, /* always */
     IO_HOW = 1 << 12,     /* `flags` is a pointer to them */
     IO_WRITES = 1 << 13,
-    IO_SENDS = 1 << 14,   /* `flags` are those of send() */
-    IO_EXECS = 1 << 15,   /* when it returns, the program that called is no more */
-    IO_ACCEPTS = 1 << 16, /* its result is a connection */
-    IO_MODES = 1 << 17,   /* may change how a file is open: fcntl, ioctl */
+    IO_SENDS = 1 << 14,      /* `flags` are those of send() */
+    IO_EXECS = 1 << 15,      /* when it returns, the program that called is no more */
+    IO_ACCEPTS = 1 << 16,    /* its result is a connection */
+    IO_MODES = 1 << 17,      /* may change how a file is open: fcntl, ioctl */
+    IO_CLOSES_ONE = 1 << 18, /* as IO_CLOSES, but only the fd that it is about */
 };
 _Static_assert(sizeof(struct io_call) == 12, "shared with BPF");
 

@@ -70,7 +70,7 @@ static void name_add(char *name, const uint8_t *bytes, size_t len)
 static bool is_one_of(const char *name, const char *const *names)
 {
     for (size_t i = 0; names[i]; i++)
-        if (strcmp(name, names[i]) == 0)
+        if (name[0] == names[i][0] && strcmp(name, names[i]) == 0)
             return true;
     return false;
 }

@@ -134,7 +134,7 @@ static void every_argument_of_the_table_is_one_a_call_has(void **state)
     assert_int_equal(calls[SYS_read].asked, 3);
     assert_int_equal(calls[SYS_openat].path, 2);
     assert_int_equal(calls[SYS_openat].folder, 1);
-    assert_true(calls[SYS_close].kind & IO_CLOSES);
+    assert_true(calls[SYS_close].kind & IO_CLOSES_ONE);
     assert_int_equal(calls[SYS_getpid].kind, 0);
 }
 
