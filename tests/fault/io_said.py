@@ -197,12 +197,15 @@ def case_many():
     """More connections at once than anybody needs; every one has its request."""
     peer = Peer(lambda connection: threading.Thread(target=lambda: (head_read(connection), answer(connection)),
                                                     daemon=True).start())
-    requests, _, _ = record(f"""
+    requests, counters, _ = record(f"""
 all = [connect({peer.port}) for _ in range(400)]
 for i, s in enumerate(all): s.sendall(b"GET /%d HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n" % i)
 for s in all: s.recv(4096)
 """)
-    assert sum(row["count"] for row in requests if row["text"] == "GET /?" and row["result"] == "200") == 400, requests
+    seen = sum(row["count"] for row in requests if row["text"] == "GET /?" and row["result"] == "200")
+    # The library in the target never waits for whyslow: what finds no room is lost, and said to be.
+    lost = sum(value for key, value in counters.items() if key.startswith("io.lost")) if tier == "user" else 0
+    between("requests", seen, max(400 - lost, 1), 400)
 
 
 try:
