@@ -93,7 +93,7 @@ int frames_feed(struct frames *frames, const struct frames_ops *ops, void *conte
             frames->in_body = true;
         }
         size_t take = (size_t)MIN(frames->body_left, (uint64_t)(piece->len - at));
-        const uint8_t *body = frames->buffer;
+        const uint8_t *body;
         if (take == frames->body_bytes) {
             body = piece->head + at;
             frames->kept = MIN(take, frames->keep);

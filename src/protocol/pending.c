@@ -165,6 +165,7 @@ int pending_tell(struct pending_queue *queue, struct texts *texts, const char *p
     };
     size_t before = prefix ? strlen(prefix) : 0;
     if (before > 0) {
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): what follows goes behind it */
         memcpy(buffer, prefix, before);
         size_t len = MIN(request.text.len, sizeof(buffer) - before);
         memcpy(buffer + before, request.text.data, len);

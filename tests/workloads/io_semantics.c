@@ -34,8 +34,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static void say(const char *what, long r)
 {
     printf("%s: %ld %s\n", what, r, r < 0 ? strerrorname_np(errno) : "");
@@ -153,7 +151,7 @@ static void paths(void)
     while (folder && readdir(folder))
         entries++;
     printf("entries %s\n", entries >= 3 ? "there" : "missing");
-    KEEPS("closedir", closedir(folder));
+    KEEPS("closedir", folder ? closedir(folder) : -1);
     say("opendir of nothing", opendir("semantics.none") ? 0 : -1);
 }
 
@@ -224,7 +222,7 @@ static void connections(void)
     socklen_t len = sizeof(address);
     char bytes[64];
     int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bind(listening, (struct sockaddr *)&address, len);
+    say("bind", bind(listening, (struct sockaddr *)&address, len));
     getsockname(listening, (struct sockaddr *)&address, &len);
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     KEEPS("connect where nobody listens", connect(client, (struct sockaddr *)&address, len));
