@@ -51,7 +51,7 @@ def wait_for(condition, what):
 def target(rounds):
     pathlib.Path("input").write_text("x" * 100)
     pathlib.Path("said").unlink(missing_ok=True)
-    return ["python3", "-c", TARGET, str(rounds)]
+    return [sys.executable, "-c", TARGET, str(rounds)]
 
 
 def record(tier, path, *command, before=(), **more):
@@ -91,7 +91,7 @@ def case_whyslow_killed():
         wait_for(lambda: os.path.exists("said") and os.path.getsize("said") > 0, "the target's end")
         assert pathlib.Path("said").read_text() == "150 rounds"
         assert written(path) > 0, "nothing of what was committed"
-        done = subprocess.run([WHYSLOW, "io", path], capture_output=True, text=True, check=False)
+        done = subprocess.run([WHYSLOW, "io", "--files", path], capture_output=True, text=True, check=False)
         print(done.stdout.splitlines()[0], done.stderr)
         assert done.returncode == 0 and "/output" in done.stdout and "cut off" in done.stdout, done
         assert f"{tier} tier" in done.stdout, done.stdout
@@ -124,7 +124,7 @@ def case_disk_full():
             skip("no permission to mount a small disk")
         try:
             pathlib.Path("said").unlink(missing_ok=True)
-            done = record(tier, "small/r.whyslow", "python3", "-c", names)
+            done = record(tier, "small/r.whyslow", sys.executable, "-c", names)
             print(done.returncode, done.stderr)
             assert done.returncode == FAILED and "No space left" in done.stderr and "try: " in done.stderr, done
             assert pathlib.Path("said").read_text() == "all" and len(os.listdir("files")) == 6000
