@@ -11,8 +11,8 @@ void told_threads_deinit(struct told_threads *threads)
     VEC_FREE(&threads->seen);
 }
 
-int told_threads_get(struct told_threads *threads, uint32_t tid, uint32_t tgid, uint32_t exec,
-                     uint64_t time_ns, struct told_thread **ret)
+static int thread_ask(struct told_threads *threads, uint32_t tid, uint32_t tgid, uint32_t exec,
+                      uint64_t time_ns, struct told_thread **ret)
 {
     bool fresh;
     if (threads->seen.len >= TOLD_THREADS_MAX)
@@ -58,6 +58,27 @@ int told_threads_get(struct told_threads *threads, uint32_t tid, uint32_t tgid, 
     return r;
 }
 
+int told_threads_get(struct told_threads *threads, uint32_t tid, uint32_t tgid, uint32_t exec,
+                     uint64_t time_ns, struct told_thread **ret)
+{
+    uint64_t moment = time_ns / TOLD_MOMENT_NS;
+    if (threads->last.at != 0 && threads->last.tid == tid && threads->last.exec == exec &&
+        threads->last.tgid == tgid && threads->last.moment == moment) {
+        *ret = &threads->seen.data[threads->last.at - 1];
+        return 0;
+    }
+    int r = thread_ask(threads, tid, tgid, exec, time_ns, ret);
+    threads->last.at = 0;
+    if (r < 0)
+        return r;
+    threads->last.moment = moment;
+    threads->last.tid = tid;
+    threads->last.tgid = tgid;
+    threads->last.exec = exec;
+    threads->last.at = (uint32_t)(*ret - threads->seen.data) + 1;
+    return 0;
+}
+
 /* What the ring says of its end may come a little late: its ids are kept from here. */
 static int gone_note(struct told_threads *threads, uint64_t time_ns, int pid, int tid)
 {
@@ -79,6 +100,7 @@ int told_threads_task(struct told_threads *threads, uint64_t time_ns, enum cpu_t
     const uint64_t *exec = map_u64_find(&threads->exec_of, (uint64_t)tid);
     const uint64_t *at = exec ? map_u64_find(&threads->at, (uint64_t)tid << 32 | *exec) : NULL;
     struct told_thread *seen = at ? &threads->seen.data[*at - 1] : NULL;
+    threads->last.at = 0;
     if (task == CPU_TASK_FORK) { /* the id was another thread's, which is gone */
         uint64_t *gone = map_u64_find(&threads->gone, (uint64_t)tid);
         if (gone)
@@ -93,6 +115,7 @@ int told_threads_task(struct told_threads *threads, uint64_t time_ns, enum cpu_t
                              &seen);
     if (seen && r == 0)
         seen->ended = true;
+    threads->last.at = 0;
     if (r == 0 && task == CPU_TASK_EXIT)
         r = gone_note(threads, time_ns, pid, tid);
     return r;

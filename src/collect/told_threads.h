@@ -13,7 +13,7 @@
 #include "collect/cpu.h"
 #include "collect/stacks.h"
 
-enum { TOLD_THREADS_MAX = 1 << 20 };
+enum { TOLD_THREADS_MAX = 1 << 20, TOLD_MOMENT_NS = 1 << 20 };
 
 /* A thread as one program: another one after exec. */
 struct told_thread {
@@ -28,6 +28,12 @@ struct told_threads {
     struct map_u64 gone;    /* tid of a thread that has ended to process id << 32 | thread id; 0 */
     struct map_u64 exec_of; /* tid to the exec it was last seen with */
     VEC(struct told_thread) seen;
+    /* Who was asked for last: the next one is the same, as a rule. */
+    struct {
+        uint64_t moment; /* TOLD_MOMENT_NS; it may be called something else in the next one */
+        uint32_t tid, tgid, exec;
+        uint32_t at; /* index + 1; 0: none */
+    } last;
 };
 
 void told_threads_deinit(struct told_threads *threads);

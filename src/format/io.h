@@ -11,14 +11,14 @@
 
 enum {
     IO_CALLS_MAX = 512,
-    IO_THREADS_MAX = 16384,
+    IO_THREADS_MAX = 8192,
     IO_EPOCHS = 4096, /* of fds, by process and number; before them one of all */
     IO_BUCKETS = 128, /* as WAIT_BUCKETS and CALL_SIZES of the model */
     IO_SIZES = 32,
     IO_WAYS = 4,       /* cells that a row may be in */
     IO_CELLS_MIN = 64, /* of one CPU in each of two tables, by turns; a power of two */
     IO_CELLS_MAX = 4096,
-    IO_FILES = 8, /* that a thread is remembered to have used, by their fds */
+    IO_FILES = 32, /* that a thread is remembered to have used, by their fds */
     IO_NO_FILE = IO_FILES,
     IO_VECTORS_MAX = 16, /* of a call with many buffers are looked at */
     IO_MESSAGES_MAX = 64,

@@ -279,8 +279,9 @@ static int request_tell(struct talk *talk, uint64_t end_ns)
 {
     struct http1 *http = talk->http;
     struct http1_request *request = oldest(http);
-    char status[8];
-    int len = http->answering ? snprintf(status, sizeof(status), "%03u", http->status % 1000) : 0;
+    unsigned code = http->status % 1000;
+    const char status[3] = {(char)('0' + code / 100), (char)('0' + code / 10 % 10),
+                            (char)('0' + code % 10)};
     if (http->asking == request) {
         request->bytes_out = http->sides[ASK].bytes;
         http->asking = NULL;
@@ -293,7 +294,7 @@ static int request_tell(struct talk *talk, uint64_t end_ns)
         .bytes_in = request->bytes_in + (http->answering ? http->sides[ANSWER].bytes : 0),
         .text = {request->text, request->text_len},
         .parameters = request->parameters,
-        .result = {status, (size_t)len},
+        .result = {status, http->answering ? sizeof(status) : 0},
         .flags = request->flags | (end_ns ? 0 : REQUEST_UNANSWERED) |
                  (http->answering && http->status >= 400 ? REQUEST_FAILED : 0),
         .cookie = request->cookie,
@@ -444,11 +445,17 @@ static int header(struct talk *talk, struct str line)
     struct str name = str_cut(&value, ':');
     if (name.len == 0 || name.len == line.len)
         return PROTOCOL_BROKEN;
-    for (size_t i = 0; i < name.len; i++)
-        if (is_control(name.data[i]) || name.data[i] == ' ')
-            return PROTOCOL_BROKEN;
+    bool odd = false;
+    for (size_t i = 0; i < name.len; i++) /* without a way out: that many at once are looked at */
+        odd |= (unsigned char)name.data[i] <= ' ' || name.data[i] == 0x7f;
+    if (odd)
+        return PROTOCOL_BROKEN;
+    bool keeps = talk->which == ASK && http->asking && http->asking->keeps;
+    /* Most lines say nothing to us, and there are many. */
+    if (!keeps && !strchr("CcTtEeHh", name.data[0]))
+        return 0;
     value = str_trim(value);
-    if (talk->which == ASK && http->asking && http->asking->keeps)
+    if (keeps)
         http_payload_header(&http->asking->payload, name, value);
     if (name_is(name, "content-length"))
         return header_length(talk->side, value);

@@ -15,8 +15,9 @@
 enum {
     NAME_BYTES = 32,
     ARGUMENTS_SHOWN = 3,
-    TEXTS_MAX = 32,
+    KNOWN_MAX = 16, /* a power of two */
     PAYLOAD_BYTES = 256,
+    PLAIN_BYTES = 128,                        /* of a command's text */
     QUEUE_CROWDED = PROTOCOL_PENDING_MAX / 2, /* from here on commands alike share a place */
 };
 
@@ -31,13 +32,22 @@ struct command {
     size_t payload_len;
 };
 
+/* What is to be said of commands that are alike: the same name and as many arguments. */
+struct known_command {
+    char name[NAME_BYTES + 1], second[NAME_BYTES + 1];
+    bool contains; /* `second` is part of its name */
+    bool hidden, subscribes;
+    uint32_t arguments;
+    struct text *text;
+};
+
 struct redis {
     struct resp ask, answer;
     struct command command;
     char first[NAME_BYTES + 1]; /* scalar of a reply */
     struct pending_queue queue;
     struct texts texts;
-    struct text *known[TEXTS_MAX]; /* texts of commands, by when they were used */
+    struct known_command known[KNOWN_MAX]; /* by name and arguments */
     uint64_t answer_ns, lost_ns, lost_cookie;
     bool begun;
     bool subscriber, monitor;
@@ -55,7 +65,7 @@ struct look {
 
 static void name_add(char *name, const uint8_t *bytes, size_t len)
 {
-    size_t at = strlen(name);
+    size_t at = name[0] ? strlen(name) : 0;
     for (size_t i = 0; i < len && at < NAME_BYTES; i++) {
         uint8_t c = bytes[i];
         if (c >= 'a' && c <= 'z')
@@ -127,42 +137,73 @@ static const char *const subscribing[] = {
 /* Passwords may be among their arguments: of these not even a hash is made. */
 static const char *const secret[] = {"AUTH", "HELLO", "ACL", "CONFIG", "MIGRATE", "SENTINEL", NULL};
 
-static size_t command_text(const struct command *command, uint32_t arguments, char *to, size_t room)
+static size_t word_add(char *to, size_t room, size_t len, const char *word)
 {
-    size_t len = (size_t)snprintf(to, room, "%s", command->name[0] ? command->name : "?");
-    if (arguments > 0 && is_one_of(command->name, containers)) {
-        len += (size_t)snprintf(to + len, room - len, " %s", command->second);
-        arguments--;
-    }
-    bool many = is_one_of(command->name, variadic);
-    uint32_t shown = many ? MIN(arguments, 1) : MIN(arguments, (uint32_t)ARGUMENTS_SHOWN);
-    for (uint32_t i = 0; i < shown; i++)
-        len += (size_t)snprintf(to + len, room - len, " ?");
-    if (shown > 0 && (many || arguments > shown))
-        len += (size_t)snprintf(to + len, room - len, "…");
-    return len;
+    size_t more = MIN(strlen(word), room - len);
+    memcpy(to + len, word, more);
+    return len + more;
 }
 
-/* The same text is the same object, as long as it is among the last ones. */
-static struct text *command_known(struct redis *redis, struct str plain, struct str payload)
+static size_t command_text(const struct known_command *known, char *to, size_t room)
 {
-    struct text *found = NULL;
-    size_t at = 0;
-    for (; at < TEXTS_MAX - 1 && redis->known[at]; at++)
-        if (str_eq((struct str){redis->known[at]->data, redis->known[at]->len}, plain))
-            break;
-    if (!redis->texts.payloads && redis->known[at] &&
-        str_eq((struct str){redis->known[at]->data, redis->known[at]->len}, plain)) {
-        found = redis->known[at];
-    } else {
-        found = text_plain(&redis->texts, plain, payload);
-        if (redis->texts.payloads || !found)
-            return found;
-        text_drop(&redis->texts, redis->known[at]);
+    uint32_t arguments = known->arguments;
+    size_t len = word_add(to, room, 0, known->name[0] ? known->name : "?");
+    if (known->contains) {
+        len = word_add(to, room, len, " ");
+        len = word_add(to, room, len, known->second);
+        arguments--;
     }
-    memmove(redis->known + 1, redis->known, at * sizeof(struct text *));
-    redis->known[0] = found;
-    return text_take(found);
+    bool many = is_one_of(known->name, variadic);
+    uint32_t shown = many ? MIN(arguments, 1) : MIN(arguments, (uint32_t)ARGUMENTS_SHOWN);
+    for (uint32_t i = 0; i < shown; i++)
+        len = word_add(to, room, len, " ?");
+    return shown > 0 && (many || arguments > shown) ? word_add(to, room, len, "…") : len;
+}
+
+static struct known_command *known_at(struct redis *redis, const struct command *command,
+                                      uint32_t arguments)
+{
+    uint32_t at = arguments * 5 + (uint32_t)(uint8_t)command->name[0] * 3 +
+                  (uint32_t)(uint8_t)command->name[command->name[0] ? 1 : 0] * 7;
+    return &redis->known[at & (KNOWN_MAX - 1)];
+}
+
+static bool known_is(const struct known_command *known, const struct command *command,
+                     uint32_t arguments)
+{
+    return known->text && known->arguments == arguments &&
+           strcmp(known->name, command->name) == 0 &&
+           (!known->contains || strcmp(known->second, command->second) == 0);
+}
+
+/* The same command is the same text, as long as no other one took its place. */
+static struct known_command *command_known(struct redis *redis, const struct command *command,
+                                           uint32_t arguments)
+{
+    struct known_command *known = known_at(redis, command, arguments);
+    if (known_is(known, command, arguments))
+        return known;
+    text_drop(&redis->texts, known->text);
+    *known = (struct known_command){
+        .arguments = arguments,
+        .contains = arguments > 0 && is_one_of(command->name, containers),
+        .hidden = is_one_of(command->name, secret),
+        .subscribes = is_one_of(command->name, subscribing),
+    };
+    memcpy(known->name, command->name, sizeof(known->name));
+    memcpy(known->second, command->second, sizeof(known->second));
+    char plain[PLAIN_BYTES];
+    struct str text = {plain, command_text(known, plain, sizeof(plain))};
+    known->text = text_plain(&redis->texts, text, text);
+    return known;
+}
+
+/* Of which nothing may be left from the one before. */
+static void command_clear(struct command *command)
+{
+    command->name[0] = command->second[0] = command->third[0] = '\0';
+    command->hash = 0;
+    command->payload_len = 0;
 }
 
 /* CLIENT REPLY decides whether there are any. True: this command gets none. */
@@ -211,35 +252,43 @@ static int command_tell(struct look *look, const struct pending *row)
     return r;
 }
 
+/* With payloads, every command has a text of its own. */
+static struct text *text_of(struct redis *redis, const struct known_command *known,
+                            const struct command *command)
+{
+    if (!redis->texts.payloads || !known->text)
+        return text_take(known->text);
+    struct str text = {known->text->data, known->text->len};
+    size_t payload = command->payload_len > 0 ? command->payload_len - 1 : 0;
+    return text_plain(&redis->texts, text,
+                      known->hidden ? text : (struct str){command->payload, payload});
+}
+
 /* A command has ended, or the rest of its arguments is out of sight (`cut`). */
 static int command_end(struct look *look, const struct resp *resp, uint32_t arguments, bool cut)
 {
     struct redis *redis = look->redis;
-    struct command command = redis->command;
-    redis->command = (struct command){0};
-    if (strcmp(command.name, "SYNC") == 0 || strcmp(command.name, "PSYNC") == 0)
+    struct command *command = &redis->command;
+    if (strcmp(command->name, "SYNC") == 0 || strcmp(command->name, "PSYNC") == 0)
         return PROTOCOL_SWITCHED;
-    bool hidden = is_one_of(command.name, secret);
-    bool subscribes = is_one_of(command.name, subscribing);
-    redis->monitor = redis->monitor || strcmp(command.name, "MONITOR") == 0;
-    redis->subscriber = redis->subscriber || subscribes;
-    char plain[128];
-    struct str text = {plain, command_text(&command, arguments, plain, sizeof(plain))};
-    size_t payload = command.payload_len > 0 ? command.payload_len - 1 : 0;
+    const struct known_command *known = command_known(redis, command, arguments);
+    redis->monitor = redis->monitor || strcmp(command->name, "MONITOR") == 0;
+    redis->subscriber = redis->subscriber || known->subscribes;
     struct pending row = {
-        .kind = subscribes ? KIND_SUBSCRIBE : KIND_COMMAND,
+        .kind = known->subscribes ? KIND_SUBSCRIBE : KIND_COMMAND,
         .start_ns = resp->start_ns,
         .cookie = resp->cookie,
         .bytes_out = cut ? resp->lost_bytes : resp->bytes,
-        .answers = subscribes ? (uint16_t)MIN(MAX(arguments, 1), UINT16_MAX) : 1,
+        .answers = known->subscribes ? (uint16_t)MIN(MAX(arguments, 1), UINT16_MAX) : 1,
         .flags = cut ? REQUEST_CUT : 0,
-        .text = command_known(redis, text, hidden ? text : (struct str){command.payload, payload}),
-        .parameters = hidden || arguments == 0 ? 0
-                      : command.hash           ? command.hash
-                                               : 1,
+        .text = text_of(redis, known, command),
+        .parameters = known->hidden || arguments == 0 ? 0
+                      : command->hash                 ? command->hash
+                                                      : 1,
     };
-    return command_unanswered(redis, &command) ? command_tell(look, &row)
-                                               : command_push(redis, &row);
+    bool unanswered = command_unanswered(redis, command);
+    command_clear(command);
+    return unanswered ? command_tell(look, &row) : command_push(redis, &row);
 }
 
 static int ask_whole(void *context, const struct resp *resp)
@@ -273,7 +322,7 @@ static void answer_result(struct pending *row, char type, const char *first)
         row->flags |= REQUEST_FAILED;
     } else if (type == '+' && (strcmp(first, "OK") == 0 || strcmp(first, "QUEUED") == 0 ||
                                strcmp(first, "PONG") == 0)) {
-        pending_result(row, "%s", first);
+        memcpy(row->result, first, strlen(first) + 1); /* one of those three */
     }
 }
 
@@ -313,7 +362,7 @@ static int answer_unseen(struct redis *redis)
         .cookie = redis->lost_cookie,
         .answers = 1,
         .flags = REQUEST_CUT,
-        .text = command_known(redis, STR("<unseen command>"), STR("")),
+        .text = text_plain(&redis->texts, STR("<unseen command>"), STR("")),
     };
     return command_push(redis, &row);
 }
@@ -403,7 +452,7 @@ static int piece_ask(struct look *look, const struct protocol_piece *piece)
     bool named = redis->ask.index >= 2 && redis->ask.top == '*';
     r = named ? command_end(look, &redis->ask, (uint32_t)redis->ask.announced - 1, true) : 0;
     resp_forget(&redis->ask);
-    redis->command = (struct command){0};
+    command_clear(&redis->command);
     redis->ask_lost = true;
     redis->replied = false;
     redis->lost_ns = piece->time_ns;
@@ -439,8 +488,8 @@ static int redis_close(void *state, const struct protocol_opts *opts, uint64_t t
         bool over = redis->answer_lost && pending_at(&redis->queue, 0)->first_byte_ns;
         r = pending_tell(&redis->queue, &redis->texts, NULL, over ? redis->answer_ns : 0, teller);
     }
-    for (size_t i = 0; i < TEXTS_MAX; i++)
-        text_drop(&redis->texts, redis->known[i]);
+    for (size_t i = 0; i < KNOWN_MAX; i++)
+        text_drop(&redis->texts, redis->known[i].text);
     pending_deinit(&redis->queue, &redis->texts);
     return r;
 }

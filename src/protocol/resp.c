@@ -70,7 +70,8 @@ static int line_end(struct resp *resp, const struct resp_ops *ops, void *context
         line.len--;
     if (resp->type == 'i')
         return line_command(resp, line, ops, context, piece);
-    if (!strchr("$=!*%~>|", resp->type)) {
+    bool bulk = resp->type == '$' || resp->type == '=' || resp->type == '!';
+    if (!bulk && !strchr("*%~>|", resp->type)) {
         ops->text(context, resp, (const uint8_t *)line.data, line.len);
         return scalar_end(resp, ops, context, piece);
     }
@@ -78,7 +79,7 @@ static int line_end(struct resp *resp, const struct resp_ops *ops, void *context
         return PROTOCOL_BROKEN;
     if (number == -1)
         return scalar_end(resp, ops, context, piece); /* nothing, of either kind */
-    if (strchr("$=!", resp->type)) {
+    if (bulk) {
         if ((uint64_t)number > bulk_bytes_max)
             return PROTOCOL_BROKEN;
         resp->bulk_left = (uint64_t)number + 2;
@@ -103,7 +104,8 @@ static int type_begin(struct resp *resp, const struct protocol_piece *piece, siz
         if (!letter && c != '\r' && c != '\n' && c != ' ')
             return PROTOCOL_BROKEN;
         resp->type = 'i'; /* and the byte belongs to the line */
-    } else if (c == 0 || !strchr(resp->commands ? (first ? "*" : "$") : "+-:$*_,#!=(%~>|", c)) {
+    } else if (resp->commands ? c != (first ? '*' : '$')
+                              : c == 0 || !strchr("+-:$*_,#!=(%~>|", c)) {
         return PROTOCOL_BROKEN;
     } else {
         ++*at;

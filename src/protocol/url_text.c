@@ -58,10 +58,12 @@ static void skip(struct str *s, size_t len)
 /* Before the first of `delims`; all of it where there is none. */
 static size_t span_until(struct str s, const char *delims)
 {
-    size_t at = 0;
-    while (at < s.len && (s.data[at] == '\0' || !strchr(delims, s.data[at])))
-        at++;
-    return at;
+    const char *first = s.data + s.len;
+    for (; *delims; delims++) {
+        const char *at = s.len > 0 ? memchr(s.data, *delims, (size_t)(first - s.data)) : NULL;
+        first = at ? at : first;
+    }
+    return (size_t)(first - s.data);
 }
 
 static bool is_uuid(struct str s)
@@ -80,18 +82,24 @@ struct letters {
     size_t digits, hex, upper, lower, marks, other;
 };
 
+/* Without what the locale has to say about letters: this is done for every request. */
 static struct letters letters_of(struct str s)
 {
     struct letters n = {0};
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        n.digits += isdigit(c) != 0;
-        n.hex += isxdigit(c) != 0;
-        n.upper += isupper(c) != 0;
-        n.lower += islower(c) != 0;
-        if (c < 0x80 && !isalnum(c)) {
-            n.marks += c != '\0' && strchr("-.,:_+~=%", c) != NULL;
-            n.other += c == '\0' || !strchr("-.,:_+~=%", c);
+        unsigned char small = c | 0x20;
+        if (c >= '0' && c <= '9') {
+            n.digits++;
+            n.hex++;
+        } else if (small >= 'a' && small <= 'z') {
+            n.lower += c == small;
+            n.upper += c != small;
+            n.hex += small <= 'f';
+        } else if (c < 0x80) {
+            bool mark = c != '\0' && strchr("-.,:_+~=%", c) != NULL;
+            n.marks += mark;
+            n.other += !mark;
         }
     }
     return n;

@@ -216,6 +216,19 @@ def case_stacks(_):
     same("complete", facts["io.stacks_truncated"], 0)
 
 
+def case_depths(_):
+    """Stacks that differ only far up: not one call of the second way passes for the first's."""
+    _, rows = dump(["-s"], [WORK, "depths"])
+    reads = of(rows, "read", "/dev/zero")
+    same("reads", total(reads), 750000)
+    ways = collections.Counter()
+    for row in reads:
+        ways["two" if "far_two" in row["stack"] else
+             "one" if "far_one" in row["stack"] else "none"] += row["count"]
+    same("of the first way", ways["one"], 50000)
+    assert ways["two"] > 350000, ways  # all but those before it was learnt
+
+
 def wait_for(go):
     """Not for ever: the other side may have failed."""
     return f"for i in $(seq 600); do [ -e {go} ] && break; sleep 0.1; done;"

@@ -9,7 +9,8 @@
  *     io-rows wait                     blocks in read() until it is killed
  *     io-rows thread-exec CALLS        a second thread becomes io-rows child
  *     io-rows modes FOLDER             the same file in several ways
- *     io-rows places                   two ways to read(), 50,000 and 70,000 times */
+ *     io-rows places                   two ways to read(), 50,000 and 70,000 times
+ *     io-rows depths                   alike in their nearest frames */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -230,6 +231,30 @@ __attribute__((noinline)) void place_two(int fd, int count)
     __asm__ volatile("");
 }
 
+/* Some 3 KiB of stack between read() and who wanted it. */
+static __attribute__((noinline)) int deep(int fd, int left)
+{
+    volatile char room[192];
+    char byte;
+    room[0] = (char)left;
+    int read_bytes = left > 0 ? deep(fd, left - 1) : (int)read(fd, &byte, 1);
+    room[1] = room[0];
+    return read_bytes;
+}
+
+/* Apart in nothing but where they return to. */
+static __attribute__((noinline)) void far_one(int fd, int calls)
+{
+    for (int i = 0; i < calls; i++)
+        must(deep(fd, 12) == 1, "read");
+}
+
+static __attribute__((noinline)) void far_two(int fd, int calls)
+{
+    for (int i = 0; i < calls; i++)
+        must(deep(fd, 12) == 1, "read!");
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -266,6 +291,16 @@ int main(int argc, char **argv)
         int fd = open("/dev/zero", O_RDONLY);
         place_one(fd, 50000);
         place_two(fd, 70000);
+    } else if (strcmp(mode, "depths") == 0) {
+        /* Until it was learnt, calls have no stack; these count elsewhere. */
+        int before = open("/dev/full", O_RDONLY), fd = open("/dev/zero", O_RDONLY);
+        for (volatile int i = 0, calls = 100; i <= 100; i++) {
+            usleep(5000);
+            far_one(before, calls); /* from here only, the last time as well */
+            calls = i == 99 ? 50000 : 100;
+            before = i == 99 ? fd : before;
+        }
+        far_two(fd, 700000);
     } else {
         return 2;
     }
