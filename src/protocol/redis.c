@@ -137,27 +137,27 @@ static const char *const subscribing[] = {
 /* Passwords may be among their arguments: of these not even a hash is made. */
 static const char *const secret[] = {"AUTH", "HELLO", "ACL", "CONFIG", "MIGRATE", "SENTINEL", NULL};
 
-static size_t word_add(char *to, size_t room, size_t len, const char *word)
+static size_t word_add(char *to, size_t room, size_t len, struct str word)
 {
-    size_t more = MIN(strlen(word), room - len);
-    memcpy(to + len, word, more);
+    size_t more = MIN(word.len, room - len);
+    memcpy(to + len, word.data, more);
     return len + more;
 }
 
 static size_t command_text(const struct known_command *known, char *to, size_t room)
 {
     uint32_t arguments = known->arguments;
-    size_t len = word_add(to, room, 0, known->name[0] ? known->name : "?");
+    size_t len = word_add(to, room, 0, known->name[0] ? str_from(known->name) : STR("?"));
     if (known->contains) {
-        len = word_add(to, room, len, " ");
-        len = word_add(to, room, len, known->second);
+        len = word_add(to, room, len, STR(" "));
+        len = word_add(to, room, len, str_from(known->second));
         arguments--;
     }
     bool many = is_one_of(known->name, variadic);
     uint32_t shown = many ? MIN(arguments, 1) : MIN(arguments, (uint32_t)ARGUMENTS_SHOWN);
     for (uint32_t i = 0; i < shown; i++)
-        len = word_add(to, room, len, " ?");
-    return shown > 0 && (many || arguments > shown) ? word_add(to, room, len, "…") : len;
+        len = word_add(to, room, len, STR(" ?"));
+    return shown > 0 && (many || arguments > shown) ? word_add(to, room, len, STR("…")) : len;
 }
 
 static struct known_command *known_at(struct redis *redis, const struct command *command,
