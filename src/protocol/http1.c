@@ -446,7 +446,7 @@ static int header(struct talk *talk, struct str line)
     if (name.len == 0 || name.len == line.len)
         return PROTOCOL_BROKEN;
     bool odd = false;
-    for (size_t i = 0; i < name.len; i++) /* without a way out: that many at once are looked at */
+    for (size_t i = 0; i < name.len; i++) /* to the end: the compiler then takes many at once */
         odd |= (unsigned char)name.data[i] <= ' ' || name.data[i] == 0x7f;
     if (odd)
         return PROTOCOL_BROKEN;

@@ -65,7 +65,7 @@ struct look {
 
 static void name_add(char *name, const uint8_t *bytes, size_t len)
 {
-    size_t at = name[0] ? strlen(name) : 0;
+    size_t at = strlen(name);
     for (size_t i = 0; i < len && at < NAME_BYTES; i++) {
         uint8_t c = bytes[i];
         if (c >= 'a' && c <= 'z')

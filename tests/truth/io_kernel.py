@@ -201,14 +201,20 @@ def case_thread_exec(_):
     same("exec", total(of(rows, "execve")), 2)
 
 
+def ways(rows, name):
+    """Calls by which of the workload's two ways they came; "none": without a stack."""
+    counts = collections.Counter()
+    for row in rows:
+        counts["two" if f"{name}_two" in row["stack"] else
+               "one" if f"{name}_one" in row["stack"] else "none"] += row["count"]
+    return counts
+
+
 def case_stacks(_):
     facts, rows = dump(["-s"], [WORK, "places"])
     reads = of(rows, "read", "/dev/zero")
     same("reads", total(reads), 120000)
-    paths = collections.Counter()
-    for row in reads:
-        paths["two" if "place_two" in row["stack"] else
-              "one" if "place_one" in row["stack"] else "none"] += row["count"]
+    paths = ways(reads, "place")
     # Until the first are learnt, a thread's stacks are copied only so often.
     same("without a stack", paths["none"], facts["io.lost.stacks_spared"])
     assert paths["one"] <= 50000 and paths["two"] <= 70000, paths
@@ -221,12 +227,9 @@ def case_depths(_):
     _, rows = dump(["-s"], [WORK, "depths"])
     reads = of(rows, "read", "/dev/zero")
     same("reads", total(reads), 750000)
-    ways = collections.Counter()
-    for row in reads:
-        ways["two" if "far_two" in row["stack"] else
-             "one" if "far_one" in row["stack"] else "none"] += row["count"]
-    same("of the first way", ways["one"], 50000)
-    assert ways["two"] > 350000, ways  # all but those before it was learnt
+    paths = ways(reads, "far")
+    same("of the first way", paths["one"], 50000)
+    assert paths["two"] > 350000, paths  # all but those before it was learnt
 
 
 def wait_for(go):
