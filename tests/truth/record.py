@@ -197,7 +197,8 @@ def case_fork():
             for f in ("burn_in_parent", "burn_in_child")}
     assert len(pids["burn_in_parent"]) == len(pids["burn_in_child"]) == 1, pids
     assert pids["burn_in_parent"] != pids["burn_in_child"]
-    between("of the child", r.weight("burn_in_child") / r.weight("burn_in_parent"), 0.95, 1.05)
+    # Lost or counted twice it would be half or twice as much; a stolen CPU alone makes 5%.
+    between("of the child", r.weight("burn_in_child") / r.weight("burn_in_parent"), 0.85, 1.15)
     between("sampled", r.share_of_rusage(), 0.95, 1.05)
 
 
