@@ -451,7 +451,7 @@ static int header(struct talk *talk, struct str line)
     if (odd)
         return PROTOCOL_BROKEN;
     bool keeps = talk->which == ASK && http->asking && http->asking->keeps;
-    /* Most lines say nothing to us, and there are many. */
+    /* Most lines say nothing to us, and there are many: the names below begin with these. */
     if (!keeps && !strchr("CcTtEeHh", name.data[0]))
         return 0;
     value = str_trim(value);
