@@ -111,11 +111,9 @@ int told_threads_task(struct told_threads *threads, uint64_t time_ns, enum cpu_t
     }
     int r = 0;
     if (seen)
-        r = told_threads_get(threads, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns,
-                             &seen);
+        r = thread_ask(threads, (uint32_t)tid, (uint32_t)pid, (uint32_t)*exec, time_ns, &seen);
     if (seen && r == 0)
         seen->ended = true;
-    threads->last.at = 0;
     if (r == 0 && task == CPU_TASK_EXIT)
         r = gone_note(threads, time_ns, pid, tid);
     return r;
