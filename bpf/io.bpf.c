@@ -203,6 +203,8 @@ int io_enter(__u64 *context)
     thread->missed_bytes = 0;
     if (number >= 0 && number < IO_CALLS_MAX) {
         __u32 which = call_of(number)->fd, kind = call_of(number)->kind;
+        if (kind & IO_OURS)
+            return 0;
         if (which > 0)
             file_find(thread, task, (int)regs_argument(regs, which));
         __u32 at = thread->at, place = call_of(number)->place;
@@ -394,7 +396,7 @@ int io_exit(__u64 *context)
     __s32 number = thread->call;
     struct io_sum sum = {.start_ns = thread->start_ns, .end_ns = now_ns, .result = result};
     if (sum.start_ns == 0) { /* it began before us; or this is a child, which did not ask */
-        if (result != 0)
+        if (result != 0 && !(call_of(number)->kind & IO_OURS))
             count_add(IO_BEFORE, 1);
         return 0;
     }

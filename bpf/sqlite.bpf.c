@@ -101,6 +101,7 @@ static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 
 /* ---- functions that a thread is in ---- */
 
+/* By where the stack stands when the function has returned. */
 static __always_inline struct sqlite_call_key call_key(const struct pt_regs *regs, bool returned)
 {
     struct sqlite_call_key key = {
@@ -109,7 +110,7 @@ static __always_inline struct sqlite_call_key call_key(const struct pt_regs *reg
     };
 #if defined(TARGET_x86_64)
     if (!returned)
-        key.sp += 8; /* the return address is taken off the stack on the way out */
+        key.sp += 8; /* the return address is on it */
 #else
     (void)returned;
 #endif
@@ -122,15 +123,21 @@ static __always_inline void call_enter(const struct pt_regs *regs, const struct 
     bpf_map_update_elem(&calls, &key, call, BPF_ANY);
 }
 
-static __always_inline bool call_leave(const struct pt_regs *regs, struct sqlite_call *ret)
+static __always_inline bool call_take(struct sqlite_call_key key, struct sqlite_call *ret)
 {
-    struct sqlite_call_key key = call_key(regs, true);
     const struct sqlite_call *call = bpf_map_lookup_elem(&calls, &key);
     if (!call)
         return false;
     *ret = *call;
     bpf_map_delete_elem(&calls, &key);
     return true;
+}
+
+/* Before its last instruction, as a rule. A function of which only the return itself is known
+ * has returned by now; no other can stand eight bytes above. */
+static __always_inline bool call_leave(const struct pt_regs *regs, struct sqlite_call *ret)
+{
+    return call_take(call_key(regs, false), ret) || call_take(call_key(regs, true), ret);
 }
 
 static __always_inline struct sqlite_run_key run_key(__u64 statement)

@@ -135,6 +135,11 @@ static const struct row rows[] = {
     {SYS_memfd_create, {.kind = IO_OPENS}},
     {SYS_io_uring_enter, {.fd = 1, .kind = IO_URING}},
     {SYS_rt_sigreturn, {.kind = IO_NO_RESULT}},
+#if defined(__x86_64__)
+    /* uretprobe() and uprobe(): how a program on a function comes to run, from Linux 6.11 on. */
+    {335, {.kind = IO_OURS}},
+    {336, {.kind = IO_OURS}},
+#endif
 };
 
 void io_calls_fill(struct io_call calls[IO_CALLS_MAX])

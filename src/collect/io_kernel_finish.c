@@ -99,6 +99,9 @@ static void missing_put(const struct collector *c, struct jsonw *json)
     na_put(json, c->cache_na, "page cache",
            "this kernel does not tell what is added to the page cache");
     na_put(json, io_said_na(c) != NULL, "TLS and SQLite", io_said_na(c));
+    na_put(json, io_said_hides_callers(c), "stacks inside of TLS and SQLite",
+           "it cannot be told where some of their functions return: while the program is in one, "
+           "its stacks end there");
     na_put(json, io_said_encrypted(c) > 0, "requests inside of TLS",
            "some connections are encrypted by other means than OpenSSL's libssl: by a library "
            "that is not looked into, or one that is linked into the program without its symbols");

@@ -91,6 +91,8 @@ void io_said_stop(struct collector *c); /* nothing further is told by libraries 
 MUST_USE int io_said_finish(struct collector *c);
 /* Why what is inside of libraries is not seen; NULL: it is. */
 const char *io_said_na(const struct collector *c);
+/* Some stacks end where the kernel's own address stands for a caller. */
+bool io_said_hides_callers(const struct collector *c);
 /* Encrypted connections of which nobody tells the inside. */
 uint64_t io_said_encrypted(const struct collector *c);
 void io_said_close(struct collector *c);

@@ -225,6 +225,11 @@ const char *io_said_na(const struct collector *c)
     return c->said && c->said->uprobes_na[0] ? c->said->uprobes_na : NULL;
 }
 
+bool io_said_hides_callers(const struct collector *c)
+{
+    return c->said && c->said->probes.trampolines > 0;
+}
+
 uint64_t io_said_encrypted(const struct collector *c)
 {
     return c->said ? io_requests_encrypted(c->said->requests) : 0;
@@ -242,6 +247,7 @@ int io_said_finish(struct collector *c)
         {"io.libraries", said->probes.files},
         {"io.libraries.refused", said->probes.refused},
         {"io.libraries.beyond", said->probes.beyond + said->processes_beyond},
+        {"io.libraries.trampolines", said->probes.trampolines},
     };
     int r = io_requests_finish(said->requests, c->stop_ns);
     if (r == 0)

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "symbolize/elf_file.h"
+#include "collect/uprobe_places.h"
 #include "target/maps.h"
 
 #include <dirent.h>
@@ -24,8 +24,6 @@
 #include <unistd.h>
 
 enum {
-    FUNCTIONS_MAX = 32,
-    SYMBOLS_MAX = 4 << 20,
     ENTRIES_MAX = 65536, /* of a folder */
     PATH_BYTES = 4096,
     CLOSERS_MAX = 32,
@@ -123,7 +121,7 @@ void uprobes_close(struct uprobes *uprobes)
 int uprobes_add(struct uprobes *uprobes, const char *file, const struct uprobe_function *functions,
                 size_t count)
 {
-    if (uprobes->library_count == UPROBES_LIBRARIES_MAX || count > FUNCTIONS_MAX)
+    if (uprobes->library_count == UPROBES_LIBRARIES_MAX || count > UPROBE_FUNCTIONS_MAX)
         return -E2BIG;
     uprobes->libraries[uprobes->library_count++] = (struct library){file, functions, count};
     return 0;
@@ -131,56 +129,19 @@ int uprobes_add(struct uprobes *uprobes, const char *file, const struct uprobe_f
 
 /* ---- one file ---- */
 
-/* Where in the file the code of an address is; 0: nowhere. */
-static uint64_t offset_of(struct elf_file *file, uint64_t address)
-{
-    size_t count = 0;
-    if (elf_getphdrnum(file->elf, &count) < 0)
-        return 0;
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr header;
-        if (gelf_getphdr(file->elf, (int)i, &header) && header.p_type == PT_LOAD &&
-            header.p_flags & PF_X && address >= header.p_vaddr &&
-            address - header.p_vaddr < header.p_filesz)
-            return address - header.p_vaddr + header.p_offset;
-    }
-    return 0;
-}
-
-/* Offsets of those functions that the symbols of a section name. */
-static void symbols_look(struct elf_file *file, const char *section, const struct library *library,
-                         uint64_t offsets[FUNCTIONS_MAX])
-{
-    GElf_Shdr header;
-    Elf_Scn *scn = elf_file_section(file, section, &header);
-    Elf_Data *data = scn && header.sh_type != SHT_NOBITS ? elf_getdata(scn, NULL) : NULL;
-    size_t count = data && header.sh_entsize > 0 ? header.sh_size / header.sh_entsize : 0;
-    for (size_t i = 0; i < MIN(count, (size_t)SYMBOLS_MAX); i++) {
-        GElf_Sym symbol;
-        if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
-            symbol.st_shndx == SHN_UNDEF)
-            continue;
-        const char *name = elf_strptr(file->elf, header.sh_link, symbol.st_name);
-        for (size_t j = 0; name && j < library->count; j++)
-            if (offsets[j] == 0 && strcmp(name, library->functions[j].name) == 0)
-                offsets[j] = offset_of(file, symbol.st_value);
-    }
-}
-
 /* For all processes: such an event cannot be inherited, and where it should be fork() fails. */
-static int probe_set(struct uprobes *uprobes, const char *path, uint64_t offset,
-                     const struct uprobe_function *function)
+static int probe_set(struct uprobes *uprobes, const char *path, const struct uprobe_place *place)
 {
     struct perf_event_attr attr = {
         .size = sizeof(attr),
         .type = uprobes->type,
-        .config = function->at_return ? uprobes->return_bit : 0,
+        .config = place->at_return ? uprobes->return_bit : 0,
         .config1 = (uint64_t)(uintptr_t)path,
-        .config2 = offset,
+        .config2 = place->offset,
     };
     AUTO(fd_close)
     int fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-    if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_BPF, function->program_fd) < 0 ||
+    if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_BPF, place->program_fd) < 0 ||
         ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
         uprobes->counts.refused++;
         return 0;
@@ -206,22 +167,27 @@ struct multi_link {
 };
 enum { COMMAND_LINK_CREATE = 28, ATTACH_UPROBE_MULTI = 48, MULTI_RETURN = 1 };
 
-/* All functions with the program of the first one from `at` on; -errno: this kernel cannot. */
-static int multi_set(struct uprobes *uprobes, const char *path, const struct library *library,
-                     const uint64_t offsets[FUNCTIONS_MAX], size_t at)
+static bool is_alike(const struct uprobe_place *a, const struct uprobe_place *b)
 {
-    const struct uprobe_function *first = &library->functions[at];
-    uint64_t places[FUNCTIONS_MAX];
+    return a->program_fd == b->program_fd && a->at_return == b->at_return;
+}
+
+/* All places like the one at `at` and behind it; -errno: this kernel cannot. */
+static int multi_set(struct uprobes *uprobes, const char *path, const struct uprobe_places *places,
+                     size_t at)
+{
+    const struct uprobe_place *first = &places->at[at];
+    uint64_t offsets[UPROBE_PLACES_MAX];
     struct multi_link link = {
         .program_fd = (uint32_t)first->program_fd,
         .attach_type = ATTACH_UPROBE_MULTI,
         .path = (uint64_t)(uintptr_t)path,
-        .offsets = (uint64_t)(uintptr_t)places,
+        .offsets = (uint64_t)(uintptr_t)offsets,
         .multi_flags = first->at_return ? MULTI_RETURN : 0,
     };
-    for (size_t i = at; i < library->count; i++)
-        if (offsets[i] != 0 && library->functions[i].program_fd == first->program_fd)
-            places[link.count++] = offsets[i];
+    for (size_t i = at; i < places->count; i++)
+        if (is_alike(&places->at[i], first))
+            offsets[link.count++] = places->at[i].offset;
     AUTO(fd_close) int fd = (int)syscall(SYS_bpf, COMMAND_LINK_CREATE, &link, sizeof(link));
     if (fd < 0)
         return -errno;
@@ -232,47 +198,37 @@ static int multi_set(struct uprobes *uprobes, const char *path, const struct lib
     return 0;
 }
 
-static bool is_first_with_program(const struct library *library,
-                                  const uint64_t offsets[FUNCTIONS_MAX], size_t at)
+/* One program, in all its places. */
+static int program_set(struct uprobes *uprobes, const char *path,
+                       const struct uprobe_places *places, size_t at)
 {
-    for (size_t i = 0; i < at; i++)
-        if (offsets[i] != 0 &&
-            library->functions[i].program_fd == library->functions[at].program_fd)
-            return false;
-    return true;
-}
-
-/* One program, on all its functions. */
-static int program_set(struct uprobes *uprobes, const char *path, const struct library *library,
-                       const uint64_t offsets[FUNCTIONS_MAX], size_t at)
-{
-    int r = uprobes->one_by_one ? -ENOTSUP : multi_set(uprobes, path, library, offsets, at);
+    int r = uprobes->one_by_one ? -ENOTSUP : multi_set(uprobes, path, places, at);
     if (r == 0 || r == -ENOMEM)
         return r;
     uprobes->one_by_one = true;
     r = 0;
-    for (size_t i = at; i < library->count && r == 0; i++)
-        if (offsets[i] != 0 &&
-            library->functions[i].program_fd == library->functions[at].program_fd)
-            r = probe_set(uprobes, path, offsets[i], &library->functions[i]);
+    for (size_t i = at; i < places->count && r == 0; i++)
+        if (is_alike(&places->at[i], &places->at[at]))
+            r = probe_set(uprobes, path, &places->at[i]);
     return r;
 }
 
-static int probes_set(struct uprobes *uprobes, const char *path, const struct library *library,
-                      const uint64_t offsets[FUNCTIONS_MAX])
+static int probes_set(struct uprobes *uprobes, const char *path, const struct uprobe_places *places)
 {
-    bool any = false;
     int r = 0;
-    for (size_t i = 0; i < library->count && r == 0; i++) {
-        if (offsets[i] == 0 || !is_first_with_program(library, offsets, i))
+    for (size_t i = 0; i < places->count && r == 0; i++) {
+        size_t before = 0;
+        while (before < i && !is_alike(&places->at[before], &places->at[i]))
+            before++;
+        if (before < i)
             continue;
-        any = true;
-        if (uprobes->fds.len + library->count > UPROBES_MAX)
+        if (uprobes->fds.len + places->count > UPROBES_MAX)
             uprobes->counts.beyond++;
         else
-            r = program_set(uprobes, path, library, offsets, i);
+            r = program_set(uprobes, path, places, i);
     }
-    uprobes->counts.files += any;
+    uprobes->counts.files += places->count > 0;
+    uprobes->counts.trampolines += places->trampolines;
     return r;
 }
 
@@ -302,14 +258,11 @@ static int file_look(struct uprobes *uprobes, const char *path, const struct lib
         return r;
     for (size_t i = 0; i < uprobes->library_count && r == 0; i++) {
         const struct library *one = &uprobes->libraries[i];
-        uint64_t offsets[FUNCTIONS_MAX] = {0};
+        struct uprobe_places places = {0};
         if (library && library != one)
             continue;
-        symbols_look(&file, ".dynsym", one, offsets);
-        if (!library && offsets[0] == 0)
-            symbols_look(&file, ".symtab", one, offsets);
-        if (library || offsets[0] != 0)
-            r = probes_set(uprobes, path, one, offsets);
+        uprobe_places_find(&file, one->functions, one->count, !library, &places);
+        r = probes_set(uprobes, path, &places);
     }
     elf_file_close(&file);
     return r;

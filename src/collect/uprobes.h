@@ -23,7 +23,7 @@ struct uprobes;
 struct uprobe_function {
     const char *name;
     int program_fd;
-    bool at_return;
+    bool at_return; /* its program runs on every way out, before the stack is taken down or after */
 };
 
 enum {
@@ -49,5 +49,8 @@ struct uprobes_counts {
     uint64_t set;     /* programs */
     uint64_t refused; /* that could not be set */
     uint64_t beyond;  /* files and programs beyond a bound */
+    /* Functions whose ways out could not be told: while a thread is in one, the kernel's own
+     * address stands in the stack for the caller's, and no stack can be walked past it. */
+    uint64_t trampolines;
 };
 struct uprobes_counts uprobes_counts(const struct uprobes *uprobes);

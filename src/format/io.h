@@ -63,6 +63,7 @@ enum io_call_kind {
     IO_ACCEPTS = 1 << 16,    /* its result is a connection */
     IO_MODES = 1 << 17,      /* may change how a file is open: fcntl, ioctl */
     IO_CLOSES_ONE = 1 << 18, /* as IO_CLOSES, but only the fd that it is about */
+    IO_OURS = 1 << 19,       /* the program does not make it: a probe does */
 };
 _Static_assert(sizeof(struct io_call) == 12, "shared with BPF");
 

@@ -325,3 +325,22 @@ bool elf_file_executes(const struct elf_file *file, uint64_t vaddr)
             return true;
     return file->code_count == 0;
 }
+
+size_t elf_file_code(struct elf_file *file, uint64_t vaddr, size_t want, uint64_t *ret_offset)
+{
+    size_t count = 0;
+    if (elf_getphdrnum(file->elf, &count) != 0)
+        return 0;
+    for (size_t i = 0; i < MIN(count, (size_t)UINT16_MAX); i++) {
+        GElf_Phdr phdr;
+        if (!gelf_getphdr(file->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD ||
+            !(phdr.p_flags & PF_X) || vaddr - phdr.p_vaddr >= phdr.p_filesz)
+            continue;
+        uint64_t skip = vaddr - phdr.p_vaddr;
+        if (phdr.p_offset > file->size_bytes || skip > file->size_bytes - phdr.p_offset)
+            return 0;
+        *ret_offset = phdr.p_offset + skip;
+        return (size_t)MIN((uint64_t)want, phdr.p_filesz - skip);
+    }
+    return 0;
+}

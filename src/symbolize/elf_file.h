@@ -55,3 +55,6 @@ enum { ELF_BUILD_ID_BYTES_MAX = 64 };
 bool elf_file_build_id(struct elf_file *file, char text[2 * ELF_BUILD_ID_BYTES_MAX + 1]);
 /* Is the address in a segment that may be executed? True for all in a file without segments. */
 bool elf_file_executes(const struct elf_file *file, uint64_t vaddr);
+/* Where in the file the code of an address lies; how many of the bytes that are wanted of it are
+ * there. */
+size_t elf_file_code(struct elf_file *file, uint64_t vaddr, size_t want, uint64_t *ret_offset);

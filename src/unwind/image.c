@@ -2,6 +2,7 @@
 #include "unwind/image.h"
 
 #include "unwind/cfi.h"
+#include "unwind/machine.h"
 #include "unwind/rows_file.h"
 #include "unwind/stubs.h"
 #include "unwind/unwind_elf.h"
@@ -331,4 +332,18 @@ int unwind_image_load_memory(const void *bytes, size_t len, struct unwind_image 
     r = image_load(&file, NULL, ret, why);
     unwind_elf_close(&file);
     return r;
+}
+
+bool unwind_image_bare_at(const struct unwind_image *image, uint64_t vaddr)
+{
+    const struct unwind_machine_info *info = unwind_machine_info(image->machine);
+    uint32_t number = unwind_rows_find(&image->rows, vaddr);
+    if (number == UNWIND_RULES_NONE)
+        return false;
+    const struct unwind_rules *rules = &image->rows.rules[number];
+    bool in_register = info->lr < UNWIND_REGISTERS;
+    if (rules->cfa != UNWIND_CFA_REGISTER || rules->cfa_base != info->sp)
+        return false;
+    return in_register ? rules->cfa_offset == 0 && rules->ra == UNWIND_SAME
+                       : rules->cfa_offset == 8;
 }

@@ -80,6 +80,9 @@ void unwind_image_free(struct unwind_image *image); /* NULL is fine */
 size_t unwind_image_rows(const struct unwind_image *image);
 /* ELF vaddr of a file offset, from the program headers; false if no PT_LOAD has it. */
 bool unwind_image_vaddr(const struct unwind_image *image, uint64_t file_offset, uint64_t *ret);
+/* Before the instruction there, the stack is as it was when the function was called: nothing is on
+ * it but where to return to. False when that is not known. */
+bool unwind_image_bare_at(const struct unwind_image *image, uint64_t vaddr);
 
 /* One address space. Images are borrowed and must live as long. */
 struct unwind_space;

@@ -45,6 +45,16 @@ def requests(path, role, protocol):
     return found
 
 
+def check_stacks(path, inside):
+    """That a library's functions are looked at must not cut the stacks of the calls they make, nor
+    add calls of its own to the program's."""
+    below = [row for row in lab.io(path, "--stacks")["stacks"] if inside in row["stack"]]
+    whole = sum(row["calls"] for row in below if "unknown" not in row["stack"][-1])
+    print(f"calls below {inside}:", io_tools.total(below), "of them with whole stacks:", whole)
+    assert whole == io_tools.total(below) >= 10
+    assert not [row for row in lab.rows(path).rows if row["syscall"] in (335, 336)], "a probe's own calls"
+
+
 def counts(rows, failed=None):
     """Answered requests by text."""
     found = collections.Counter()
@@ -331,6 +341,7 @@ def case_http():
         large = next(row for row in rows if "large.bin" in row["text"])
         between("bytes of a megabyte", large["bytes_in"], 1 << 20, (1 << 20) + 2000)
         assert b"not-to-be-kept" not in (lab.folder / path).read_bytes()
+        check_stacks(path, "SSL_write_ex")
 
 
 def case_http_server():
@@ -395,6 +406,7 @@ for i in range(250):
     found = counts(rows)
     assert found["INSERT INTO items VALUES (?)"] + found["INSERT INTO items VALUES (?, ?)"] == 100, found
     assert found["SELECT name FROM items WHERE id = ?"] == 250, found
+    check_stacks(path, "sqlite3_step")
 
 
 def case_tls():
@@ -419,16 +431,17 @@ def case_tls():
 import http.client, ssl
 context = ssl._create_unverified_context()
 c = http.client.HTTPSConnection("127.0.0.1", {nginx.secure}, context=context)
-for i in range(11):
+for i in range(511):
     c.request("GET", "/index.html", headers={{"Cookie": "not-to-be-kept"}})
     c.getresponse().read()
 """)
         path, _ = client(nginx, sys.executable, lab.folder / "get.py")
         rows = requests(path, "client", "http")
-        assert by_status(rows) == logged(nginx) == {("GET", "200"): 11}, rows
+        assert by_status(rows) == logged(nginx) == {("GET", "200"): 511}, rows
         flags = lab.query(path, "SELECT flags, peer FROM connection")
         assert [row["flags"] & 1 for row in flags] == [1] and str(nginx.secure) in flags[0]["peer"], flags
         assert b"not-to-be-kept" not in (lab.folder / path).read_bytes()
+        check_stacks(path, "SSL_write_ex")
 
 
 try:
