@@ -74,11 +74,35 @@ static uint16_t text_len(const char *path)
     return len;
 }
 
-static void text_put(struct preload_object *object, const char *path)
+/* Where relative paths begin, with room for `more` bytes and what is between; 0: not known, or
+ * there is no room. Asked now: a program that is over soon cannot be asked from outside. */
+static uint16_t here_put(struct preload_object *object, uint16_t more)
 {
-    object->text_bytes = text_len(path);
+    if (core_sandboxed)
+        return 0;
+    long len = core_raw(SYS_getcwd, (long)object->text, PRELOAD_TEXT_BYTES, 0, 0) - 1;
+    if (len < 1 || object->text[0] != '/' || len + 1 + more >= PRELOAD_TEXT_BYTES)
+        return 0;
+    if (more > 0 && len > 1)
+        object->text[len++] = '/';
+    return (uint16_t)len;
+}
+
+static void text_put(struct preload_object *object, int folder, const char *path)
+{
+    while (((const volatile char *)path)[0] == '.' && ((const volatile char *)path)[1] == '/' &&
+           ((const volatile char *)path)[2])
+        path += 2;
+    uint16_t len = text_len(path), begin = 0;
+    bool here = len == 1 && *(const volatile char *)path == '.';
+    if (folder == AT_FDCWD && len > 0 && len < PRELOAD_TEXT_BYTES &&
+        *(const volatile char *)path != '/')
+        begin = here_put(object, here ? 0 : len);
+    if (begin > 0 && here)
+        len = 0;
+    bytes_copy(object->text + begin, path, len);
+    object->text_bytes = begin + len;
     object->cut = object->text_bytes == PRELOAD_TEXT_BYTES;
-    bytes_copy(object->text, path, object->text_bytes);
 }
 
 /* What somebody else has opened: a program that is over soon cannot be asked from outside. */
@@ -224,7 +248,7 @@ uint64_t io_fd_tell(int fd, const struct io_origin *how)
     object->flags = (uint32_t)open_flags;
     object->folder = how->folder;
     if (how->path)
-        text_put(object, how->path);
+        text_put(object, how->folder, how->path);
     else if (origin == PRELOAD_SEEN && kind != IO_SOCKET)
         text_ask(object, fd);
     if (kind == IO_SOCKET)
@@ -281,7 +305,7 @@ uint64_t io_path_tell(int folder, const char *path)
     object->folder = folder;
     object->origin = PRELOAD_PATH;
     object->hash = hash;
-    text_put(object, path);
+    text_put(object, folder, path);
     object_put(object, number);
     __atomic_store_n(&paths_known[at].number, number, __ATOMIC_RELAXED);
     __atomic_store_n(&paths_known[at].check, hash ^ number, __ATOMIC_RELAXED);

@@ -133,9 +133,6 @@ static struct str folder_of(struct collector *c, const struct preload_object *to
         else
             snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
         ssize_t n = is_ours(c, told) ? readlink(path, c->folder, sizeof(c->folder)) : -1;
-        /* Of one that is gone: it was most likely where it began. */
-        if (n <= 0 && !same && fd < 0)
-            n = getcwd(c->folder, sizeof(c->folder)) ? (ssize_t)strlen(c->folder) : 0;
         c->folder_len = n > 0 ? (size_t)n : same ? c->folder_len : 0;
         c->folder_pid = pid;
         c->folder_fd = fd;

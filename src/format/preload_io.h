@@ -114,9 +114,9 @@ struct preload_object {
     uint16_t enough; /* by whyslow: no more pieces, please */
     uint16_t family, type;
     uint16_t own_bytes, peer_bytes; /* of addresses */
-    uint16_t text_bytes;            /* the path, as it was given; cut where it is longer */
+    uint16_t text_bytes; /* the path, whole where that is known; cut where it is longer */
     uint16_t cut;
-    int32_t folder; /* the fd from which a relative path begins, or AT_FDCWD */
+    int32_t folder; /* the fd from which a path begins that is relative still, or AT_FDCWD */
     uint32_t unused;
     uint8_t own[PRELOAD_ADDRESS_BYTES], peer[PRELOAD_ADDRESS_BYTES];
     char text[PRELOAD_TEXT_BYTES];

@@ -119,8 +119,8 @@ s.close()
 def case_bodies():
     """100 MB up and down, of which nothing is kept."""
     def serve(connection):
-        head_read(connection)
-        left = 100_000_000
+        _, _, body = head_read(connection).partition(b"\r\n\r\n")  # it may have come with some of the body
+        left = 100_000_000 - len(body)
         while left > 0:
             left -= len(connection.recv(1 << 20)) or left
         answer(connection, b"x" * 100_000_000)
@@ -133,7 +133,7 @@ s = connect({peer.port})
 s.sendall(b"POST /up HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 100000000\\r\\n\\r\\n")
 for _ in range(100): s.sendall(b"secret-of-the-body " * 50000 + b"x" * 50000)
 got = 0
-while got < 100000000: got += len(s.recv(1 << 20))
+while got < 100000000: got += len(s.recv(1 << 20)) or sys.exit("the answer ended too early")
 s.settimeout(1)
 s.sendall(b"GET /after HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
 end = b""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`whyslow record --io` beside what the kernel counts of a device, and what is known of files.
 
-    io_disk.py devices|files|full kernel|user WHYSLOW
+    io_disk.py devices|files|late|full kernel|user WHYSLOW
 
 The device is a file as a loop device, which nobody else asks for anything.
 """
@@ -114,6 +114,32 @@ def case_files(folder):
     assert of_file(files, "/gone")["na"]["size_bytes"] == "it is not there any more"
     many = [row for row in files["folders"] if row["path"].endswith("/many")]
     assert len(many) == 1 and (many[0]["used"], many[0]["tiny"], many[0]["entries"]) == (100, 90, 100), many
+
+
+LATE = """
+import os, signal, time
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+recorder = parent(os.getppid())
+if os.fork() == 0:
+    time.sleep(0.7)
+    os.kill(recorder, signal.SIGCONT)
+    os._exit(0)
+os.kill(recorder, signal.SIGSTOP)
+os.chdir(FOLDER)
+open("late", "wb").write(b"x" * 10000)
+open("./missing") if os.path.exists("./missing") else None
+os._exit(0)
+"""
+
+
+def case_late(folder):
+    """Whoever is over before it is looked at was not where it began: its files are where they are."""
+    path = record(folder, sys.executable, "-c", LATE.replace("FOLDER", repr(folder)))
+    late = of_file(document(path), "/late")
+    assert late["path"] == f"{folder}/late" and late["size_bytes"] == 10000, late
+    names = [row["name"] for row in json.loads(run(whyslow, "query", "--json", path, "SELECT name FROM object"))["rows"]]
+    assert f"{folder}/missing" in names, names
 
 
 def case_full(folder):

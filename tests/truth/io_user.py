@@ -81,7 +81,9 @@ def ten_thousand_files_are_counted_with_or_without_room():
         # What the program says at its end may have lost its name, too.
         assert count <= found + folded <= count + (10 if call == "write" else 0), (call, found, folded)
     folded = sum(row["count"] for row in rows if "name" not in row)
-    assert folded == counters["io.folded"], (folded, counters["io.folded"])
+    # Where whyslow gets no CPU for long, names find no room either: counted as well.
+    assert folded == counters["io.folded"] + counters["io.lost.objects"], (folded, counters)
+    counters["io.lost.objects"] = 0
     # With room for what one round brings most keep their names; a busy machine has long rounds.
     assert folded < 0.9 * counters["io.calls"], counters
     nothing_lost(counters)
