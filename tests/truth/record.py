@@ -428,9 +428,10 @@ def case_grow():
     between("slice", r.document("cpu")["slice_bytes"], 32 << 10, 1 << 16)
     # Cut off until it has grown; 100 ms and more may pass between two looks.
     between("complete", r.complete(), 0.5, 1)
-    # Small rings lose samples on a busy machine: what is missing must have been counted.
+    # Small rings lose samples on a busy machine: what is missing must have been counted. The
+    # kernel's share of the CPU time is not sampled here, and copying deep slices adds to it.
     lost = r.counters["loss.ring_full"]
-    between("sampled", r.share_of_rusage(), 0.9 - lost / (lost + r.counters["cpu.samples"]), 1.05)
+    between("sampled", r.share_of_rusage(), 0.8 - lost / (lost + r.counters["cpu.samples"]), 1.05)
     assert r.counters["cpu.truncated"] > 0
 
 
