@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "model/call.h"
+#include "model/heap.h"
 #include "model/request.h"
 #include "model/wait.h"
 
@@ -149,6 +150,15 @@ struct sink_ops {
     int (*request)(struct sink *sink, const struct request_info *info, uint32_t *ret_id);
     int (*request_add)(struct sink *sink, uint32_t request, const struct request_tally *tally);
     int (*request_event)(struct sink *sink, const struct request_event *event);
+    int (*heap_site)(struct sink *sink, const struct heap_site_info *info, uint32_t *ret_id);
+    int (*heap_site_set)(struct sink *sink, uint32_t site, const struct heap_tally *tally);
+    int (*heap_process_set)(struct sink *sink, uint32_t process,
+                            const struct heap_process_tally *tally);
+    int (*heap_snapshot)(struct sink *sink, const struct heap_snapshot_info *info,
+                         uint32_t *ret_id);
+    int (*heap_snapshot_row)(struct sink *sink, const struct heap_snapshot_row *row);
+    int (*heap_moment)(struct sink *sink, const struct heap_moment *moment);
+    int (*heap_event)(struct sink *sink, const struct heap_event *event);
 };
 
 /* Embedded as the first member of what implements it. */
@@ -328,4 +338,41 @@ MUST_USE static inline int sink_request_add(struct sink *sink, uint32_t request,
 MUST_USE static inline int sink_request_event(struct sink *sink, const struct request_event *event)
 {
     return sink->ops->request_event(sink, event);
+}
+/* Where memory is allocated: the same fields give the same id. */
+MUST_USE static inline int sink_heap_site(struct sink *sink, const struct heap_site_info *info,
+                                          uint32_t *ret_id)
+{
+    return sink->ops->heap_site(sink, info, ret_id);
+}
+/* What was counted there so far, in place of what was said before; likewise of a process. */
+MUST_USE static inline int sink_heap_site_set(struct sink *sink, uint32_t site,
+                                              const struct heap_tally *tally)
+{
+    return sink->ops->heap_site_set(sink, site, tally);
+}
+MUST_USE static inline int sink_heap_process_set(struct sink *sink, uint32_t process,
+                                                 const struct heap_process_tally *tally)
+{
+    return sink->ops->heap_process_set(sink, process, tally);
+}
+/* A new id every time; its rows follow. */
+MUST_USE static inline int sink_heap_snapshot(struct sink *sink,
+                                              const struct heap_snapshot_info *info,
+                                              uint32_t *ret_id)
+{
+    return sink->ops->heap_snapshot(sink, info, ret_id);
+}
+MUST_USE static inline int sink_heap_snapshot_row(struct sink *sink,
+                                                  const struct heap_snapshot_row *row)
+{
+    return sink->ops->heap_snapshot_row(sink, row);
+}
+MUST_USE static inline int sink_heap_moment(struct sink *sink, const struct heap_moment *moment)
+{
+    return sink->ops->heap_moment(sink, moment);
+}
+MUST_USE static inline int sink_heap_event(struct sink *sink, const struct heap_event *event)
+{
+    return sink->ops->heap_event(sink, event);
 }

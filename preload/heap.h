@@ -1,0 +1,173 @@
+/* What the parts of the heap library share: hooks (heap_hooks*.c), walk (heap_walk*.c), book
+ * (heap_book*.c) and the life of a process and its threads in it (heap_life.c).
+ *
+ *     hook → heap_enter() → heap_walk() → heap_book_allocated() → heap_leave()
+ *
+ * A library of its own, apart from that for locks and I/O: it lives in somebody else's malloc().
+ * It allocates nothing but by mmap(), prints nothing, keeps errno, calls nothing that could
+ * allocate or take the loader's lock, and works in any thread at any time: before constructors,
+ * after destructors, in signal handlers, after fork() and vfork(), on small stacks of its own
+ * making (a hook uses less than 1 KiB of the caller's stack). */
+#pragma once
+
+#include "format/heap.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define EXPORT      __attribute__((visibility("default")))
+#define NOINLINE    __attribute__((noinline))
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Where a hook was called: what its caller has in registers once it returns. Hooks are compiled
+ * with a frame pointer, so that all three can be had without a slow look at anything. */
+struct heap_at {
+    uint64_t pc; /* return address */
+    uint64_t sp;
+    uint64_t fp;
+    enum heap_entry entry;
+};
+#if defined(__x86_64__)
+#define HEAP_HERE(which)                                                                           \
+    ((struct heap_at){                                                                             \
+        .pc = ((const uint64_t *)__builtin_frame_address(0))[1],                                   \
+        .sp = (uint64_t)__builtin_frame_address(0) + 16,                                           \
+        .fp = ((const uint64_t *)__builtin_frame_address(0))[0],                                   \
+        .entry = (which),                                                                          \
+    })
+#elif defined(__aarch64__)
+/* x29 and x30 are saved at the frame; where the caller's sp was is told by the CFA. */
+#define HEAP_HERE(which)                                                                           \
+    ((struct heap_at){                                                                             \
+        .pc = ((const uint64_t *)__builtin_frame_address(0))[1],                                   \
+        .sp = (uint64_t)__builtin_dwarf_cfa(),                                                     \
+        .fp = ((const uint64_t *)__builtin_frame_address(0))[0],                                   \
+        .entry = (which),                                                                          \
+    })
+#else
+#error "the preload library knows x86_64 and aarch64"
+#endif
+
+/* ---- life (heap_life.c) ---- */
+
+/* A thread in this process. In memory of the library's own, not in TLS: a thread with the
+ * smallest stack there is must not notice. */
+struct heap_walker; /* heap_walk.h: the last stack, frame by frame */
+struct heap_thread {
+    uint64_t generation; /* of the process it belongs to */
+    struct heap_thread_place *place;
+    uint16_t place_index;
+    bool alone; /* no other thread counts in this process: no atomics are needed */
+    struct heap_walker *walker;
+    /* The book's: */
+    uint32_t *cell_of;      /* node to cell + 1; HEAP_NODES_MAX of them, touched as needed */
+    const void *recent[16]; /* memory allocated last, newest at recent_next - 1 */
+    uint32_t recent_next;
+    int64_t countdown; /* bytes until the next sample */
+    uint64_t random;
+    void *region; /* where the last entry was found */
+    uint64_t region_key;
+};
+
+/* What a thread has in TLS, and no more. */
+struct heap_self {
+    struct heap_thread *thread; /* NULL: none yet */
+    uint8_t depth;              /* hooks that this thread is in: the outermost counts */
+    uint8_t refused;            /* it cannot be counted; do not try again */
+};
+extern __thread struct heap_self heap_self __attribute__((tls_model("initial-exec")));
+
+/* False: hooks only pass on. */
+extern bool heap_on;
+extern struct heap_header *heap_header;
+/* Of this process; replaced in a child of fork(). */
+extern struct heap_process *heap_process;
+extern struct heap_node *heap_nodes;
+extern struct heap_cell *heap_cells;
+extern uint32_t *heap_hash; /* of nodes */
+extern uint32_t heap_hash_mask;
+/* In a page that a fork leaves empty in the child: 0 there until it has a window of its own. */
+extern uint64_t *heap_generation;
+
+NOINLINE struct heap_thread *heap_thread_make(void); /* NULL: it cannot be counted */
+
+/* Around everything that counts: NULL when the call is not to be counted (off, nested in another
+ * hook). Nested calls, such as operator new's malloc(), are part of the outer. What a signal
+ * handler allocates while the thread is inside: counted by the outer hook when it leaves
+ * (heap_defer()). */
+static inline struct heap_thread *heap_enter(void)
+{
+    struct heap_self *self = &heap_self;
+    if (UNLIKELY(!heap_on || self->depth > 0))
+        return NULL;
+    struct heap_thread *thread = self->thread;
+    if (UNLIKELY(!thread ||
+                 thread->generation != __atomic_load_n(heap_generation, __ATOMIC_RELAXED)))
+        thread = heap_thread_make();
+    if (UNLIKELY(!thread))
+        return NULL;
+    self->depth = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return thread;
+}
+static inline void heap_leave(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    heap_self.depth = 0;
+}
+
+void *heap_map(size_t bytes); /* private memory, zero, reserved only; NULL: none */
+long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* -errno */
+
+/* ---- walk (heap_walk.c, heap_rules.c, heap_tree.c) ---- */
+
+/* The node of the stack, with the call on top; never 0. Compares all of what it does not walk
+ * anew. */
+uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at);
+struct heap_walker *heap_walker_make(void); /* NULL: no memory */
+/* After dlclose() and dlopen(): what is known of code may be wrong. */
+void heap_walk_images_changed(bool gone);
+/* The process is a child of fork(): the tree begins anew, rules stay. */
+void heap_walk_forked(void);
+
+/* ---- book (heap_book.c) ---- */
+
+/* What is known of a piece of memory while it is allocated. */
+struct heap_entry_row {
+    uint64_t size : 40;
+    uint64_t place : 12;
+    uint64_t generation : 8; /* low bits of the process's: another one is a parent's */
+    uint64_t chain : 4;      /* grown by realloc() so often; 15 is 15 or more */
+    uint32_t node;           /* 0: not allocated, as far as we know */
+    uint32_t tick;
+};
+
+/* Whether this one is to be counted: all of them, or by chance when sampled; counts down. */
+bool heap_book_wants_sample(struct heap_thread *thread, uint64_t size);
+static inline bool heap_book_wants(struct heap_thread *thread, uint64_t size)
+{
+    return LIKELY(heap_header->sample_bytes == 0) || heap_book_wants_sample(thread, size);
+}
+/* After the real call has returned it. `size` is what was asked for. */
+void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
+                         uint32_t node);
+/* Before the real free(). */
+void heap_book_freed(struct heap_thread *thread, const void *memory);
+/* realloc(): taken out before the real call … */
+struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory);
+/* … and then put back as it was (it failed), or counted as a free and an allocation, in this
+ * order; when it was not known (node 0) as an allocation only. */
+void heap_book_put_back(struct heap_thread *thread, const void *memory,
+                        const struct heap_entry_row *row);
+void heap_book_reallocated(struct heap_thread *thread, const void *before,
+                           const struct heap_entry_row *row, const void *memory, uint64_t size,
+                           uint32_t node);
+/* mmap() and the like, apart from the heap: calls and bytes at the stack, nothing lives. */
+void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped, uint32_t node);
+void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
+bool heap_book_begin(void);  /* once a process; false: no memory */
+
+/* ---- hooks (heap_hooks.c, heap_next.c) ---- */
+
+bool heap_hooks_resolve(void); /* finds the functions behind the hooks */
