@@ -66,7 +66,10 @@ struct heap_thread {
     uint32_t recent_next;
     int64_t countdown; /* bytes until the next sample */
     uint64_t random;
-    void *region; /* where the last entry was found */
+    uint64_t *log; /* NULL: none yet */
+    uint32_t log_tick;
+    bool log_over; /* nobody reads it, or there was no room for one */
+    void *region;  /* where the last entry was found */
     uint64_t region_key;
 };
 
@@ -167,6 +170,14 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
 void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped, uint32_t node);
 void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
 bool heap_book_begin(void);  /* once a process; false: no memory */
+
+/* ---- log (heap_log.c) ---- */
+
+/* Every event is told, where that was asked for (header->log): the book calls it, a reallocation
+ * is a free and an allocation. Waits for room while whyslow reads; gives up when it does not. */
+void heap_log_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
+                        uint32_t node);
+void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 /* ---- hooks (heap_hooks.c, heap_next.c) ---- */
 

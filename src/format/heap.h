@@ -138,7 +138,19 @@ struct heap_thread_place {
     uint64_t lives[HEAP_LIVES];         /* of what was freed */
     uint64_t mapped, mapped_bytes;      /* mmap() and the like, called by the program itself */
     uint64_t unmapped, unmapped_bytes;
+    /* Its log, if one is kept. Positions count words and only grow; whyslow writes `log_read`. */
+    uint32_t log; /* which of the logs + 1; 0: none */
+    uint32_t unused;
+    uint64_t log_written, log_read;
+    uint64_t log_lost; /* events that waited too long for room: whyslow was gone, or stood still */
 };
+
+/* A log is a ring of words. One word a free: HEAP_LOG_FREED | address. Two words an allocation:
+ * HEAP_LOG_ALLOCATED | address, then node << 40 | size. A tick stands between events, once in
+ * each: HEAP_LOG_TICK | tick. */
+enum { HEAP_LOG_WORDS = 1 << 15, HEAP_LOG_SHIFT = 60 };
+enum heap_log_word { HEAP_LOG_TICK = 1, HEAP_LOG_ALLOCATED = 2, HEAP_LOG_FREED = 3 };
+#define HEAP_LOG_BYTES (HEAP_LOG_WORDS * UINT64_C(8))
 
 /* The peak of `live bytes`: exact, and so is what it is made of in a single thread. With several
  * each may be one call ahead or behind in it. */
@@ -150,7 +162,9 @@ struct heap_process {
     /* Where the parts lie in this window, and how many fit; a target whose memory is limited
      * has smaller ones. */
     uint64_t threads_at, images_at, nodes_at, cells_at;
+    uint64_t logs_at; /* 0: none are kept */
     uint32_t threads_max, images_max, nodes_max, cells_max;
+    uint32_t logs_max, logs; /* the second is shared */
     /* Shared: */
     uint32_t threads, images, nodes, cells; /* used; entries are valid once their key is set */
     uint64_t peak_bytes;                    /* so far */
