@@ -47,7 +47,7 @@ struct heap_header {
     uint32_t temporary_within; /* allocations of the thread; 1: freed before its next one */
     uint64_t sample_bytes;     /* 0: every call; else one in so many bytes, on average */
     uint32_t log;              /* every event is told, too (heap_log) */
-    uint32_t windows_max; /* that fit into the file; at most HEAP_WINDOWS_MAX */
+    uint32_t windows_max;      /* that fit into the file; at most HEAP_WINDOWS_MAX */
     /* Shared: */
     uint32_t over;    /* whyslow has stopped: nothing more is to be counted */
     uint32_t windows; /* taken so far; may exceed the maximum: those went uncounted */
