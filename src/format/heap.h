@@ -47,7 +47,7 @@ struct heap_header {
     uint32_t temporary_within; /* allocations of the thread; 1: freed before its next one */
     uint64_t sample_bytes;     /* 0: every call; else one in so many bytes, on average */
     uint32_t log;              /* every event is told, too (heap_log) */
-    uint32_t unused;
+    uint32_t windows_max;      /* that fit into the file; at most HEAP_WINDOWS_MAX */
     /* Shared: */
     uint32_t over;    /* whyslow has stopped: nothing more is to be counted */
     uint32_t windows; /* taken so far; may exceed the maximum: those went uncounted */
@@ -115,7 +115,8 @@ struct heap_cell {
     uint64_t size_max;
     uint64_t lived_ticks; /* of all frees together */
     double variance;      /* of allocated_bytes, when sampled */
-    uint64_t unused;
+    uint32_t serial;      /* of the place when the cell was made: who lived there */
+    uint32_t samples;     /* what the figures rest on, when sampled */
 };
 _Static_assert(sizeof(struct heap_cell) == 128, "two lines of the cache");
 
