@@ -144,7 +144,7 @@ struct heap_thread_place {
     uint32_t unused;
     uint64_t log_written, log_read;
     uint64_t log_lost; /* events that waited too long for room: whyslow was gone, or stood still */
-};
+} __attribute__((aligned(128)));
 
 /* A log is a ring of words. One word a free: HEAP_LOG_FREED | address. Two words an allocation:
  * HEAP_LOG_ALLOCATED | address, then node << 40 | size. A tick stands between events, once in
