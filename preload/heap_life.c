@@ -557,7 +557,8 @@ static bool path_keep(const char *path)
 static bool life_begin(void)
 {
     static bool begun;
-    if (!environ || __atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
+    if (LIKELY(__atomic_load_n(&begun, __ATOMIC_RELAXED)) || !environ ||
+        __atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
         return false;
     int saved = errno;
     int fd = heap_hooks_resolve() && path_keep(getenv(HEAP_VARIABLE)) ? file_open() : -1;
