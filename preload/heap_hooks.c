@@ -88,8 +88,9 @@ static ALWAYS_INLINE void grown_done(void *before, const struct heap_entry_row *
     if (!memory) {
         heap_book_put_back(thread, before, row);
         thread->place->failed++;
-    } else if (row->node != 0 || heap_book_wants(thread, size)) {
-        heap_book_reallocated(thread, before, row, memory, size, heap_walk(thread, at));
+    } else {
+        uint32_t node = heap_book_wants(thread, size) ? heap_walk(thread, at) : 0;
+        heap_book_reallocated(thread, before, row, memory, size, node);
     }
     heap_leave();
 }

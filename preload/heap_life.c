@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -29,9 +28,7 @@ enum {
     ADOPT_FROM = 16, /* threads, from which on places of dead ones are looked for */
     ADOPT_TRIES = 16,
     SPINS = 100,
-    LOCK_WAIT_NS = 10000000,
 };
-#define LOCK_WAITED (UINT32_C(1) << 31)
 
 bool heap_on;
 struct heap_header *heap_header;
@@ -124,50 +121,7 @@ static void relax(void)
 #endif
 }
 
-/* ---- locks ---- */
-
-static void lock_wait(uint32_t *lock, uint32_t value)
-{
-    struct timespec wait = {.tv_nsec = LOCK_WAIT_NS};
-    heap_raw6(SYS_futex, (long)lock, FUTEX_WAIT_PRIVATE, value, (long)&wait, 0, 0);
-}
-
-static void lock_take(uint32_t *lock, uint32_t owner)
-{
-    for (unsigned i = 0; i < SPINS; i++) {
-        uint32_t free = 0;
-        if (__atomic_compare_exchange_n(lock, &free, owner, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
-            return;
-        relax();
-    }
-    for (;;) {
-        uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
-        uint32_t wanted = value == 0 ? owner | LOCK_WAITED : value | LOCK_WAITED;
-        if (value != wanted && !__atomic_compare_exchange_n(lock, &value, wanted, false,
-                                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            continue;
-        if (value == 0)
-            return;
-        lock_wait(lock, wanted);
-    }
-}
-
-static void lock_give(uint32_t *lock)
-{
-    if (__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) & LOCK_WAITED)
-        heap_raw6(SYS_futex, (long)lock, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-}
-
-void heap_lock(const struct heap_thread *thread)
-{
-    lock_take(&heap_process->lock, thread->place_index + 1u);
-}
-
-void heap_unlock(void)
-{
-    lock_give(&heap_process->lock);
-}
+/* ---- the place of all the rest ---- */
 
 static void shared_take(const struct heap_self *self)
 {
@@ -356,22 +310,14 @@ static void thread_settle(struct heap_thread *thread, uint32_t index, uint64_t g
         raw(SYS_madvise, (long)thread->cell_of, (long)(layout.nodes * sizeof(uint32_t)),
             MADV_DONTNEED);
     heap_walker_forget(thread->walker);
-    for (size_t i = 0; i < sizeof(thread->recent) / sizeof(thread->recent[0]); i++)
-        thread->recent[i] = NULL;
-    if (thread->generation != generation) {
-        thread->recent_next = 0;
-        thread->countdown = 0;
-        thread->log = NULL;
-        thread->log_over = false;
-        thread->region = NULL;
-    }
-    thread->later_count = 0;
-    thread->place = place_at(index);
-    thread->place_index = (uint16_t)index;
-    thread->alone = false;
-    if (thread->random == 0)
-        thread->random = (now_ns() ^ (uint64_t)thread->place->tid << 32) | 1;
-    thread->generation = generation;
+    *thread = (struct heap_thread){
+        .generation = generation,
+        .place = place_at(index),
+        .place_index = (uint16_t)index,
+        .walker = thread->walker,
+        .cell_of = thread->cell_of,
+        .cell_any = thread->generation == generation ? thread->cell_any : 0,
+    };
 }
 
 static void place_settle(struct heap_thread_place *place)
@@ -598,9 +544,6 @@ static void take_over(const struct heap_self *self)
     struct heap_thread *thread = self->thread;
     if (!thread)
         return;
-    uint32_t owner = __atomic_load_n(&heap_process->lock, __ATOMIC_RELAXED) & ~LOCK_WAITED;
-    if (owner == thread->place_index + 1u)
-        heap_unlock();
     heap_walker_forget(thread->walker);
     thread->place->lost++;
 }
@@ -646,7 +589,8 @@ static void later_do(struct heap_thread *thread, const struct heap_later *later)
 {
     thread->place->nested++;
     if (!later->freed) {
-        heap_book_allocated(thread, later->memory, later->size, 1);
+        if (heap_book_wants(thread, later->size))
+            heap_book_allocated(thread, later->memory, later->size, 1);
         return;
     }
     heap_book_freed(thread, later->memory);

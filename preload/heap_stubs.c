@@ -23,9 +23,9 @@ WEAK void heap_walk_images_changed(bool gone)
 WEAK void heap_walk_forked(void)
 {
 }
-WEAK bool heap_book_wants_sample(struct heap_thread *thread, uint64_t size)
+WEAK bool heap_book_wants_sample(struct heap_thread *thread)
 {
-    (void)thread, (void)size;
+    (void)thread;
     return true;
 }
 WEAK void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
