@@ -28,8 +28,8 @@ static int threads_note(struct collector *c, uint64_t time_ns, int pid, int tid)
 {
     int r = 0;
     for (size_t i = 0; i < c->windows.len && r == 0; i++)
-        if (c->windows.data[i]->pid == (uint32_t)pid && c->windows.data[i]->process)
-            r = heap_thread_note(c, c->windows.data[i], time_ns, (uint32_t)tid);
+        if (c->windows.data[i].it->pid == (uint32_t)pid && c->windows.data[i].it->process)
+            r = heap_thread_note(c, c->windows.data[i].it, time_ns, (uint32_t)tid);
     return r;
 }
 
@@ -56,9 +56,9 @@ static int windows_read(struct collector *c)
 {
     int r = 0;
     for (size_t i = 0; i < c->windows.len && r == 0; i++) {
-        r = heap_cells_read(c, c->windows.data[i]);
+        r = heap_cells_read(c, c->windows.data[i].it);
         if (r == 0)
-            r = heap_process_read(c, c->windows.data[i], false);
+            r = heap_process_read(c, c->windows.data[i].it, false);
     }
     return r;
 }
@@ -67,7 +67,7 @@ static int snapshots_read(struct collector *c, uint64_t now_ns, enum heap_snapsh
 {
     int r = windows_read(c);
     for (size_t i = 0; i < c->windows.len && r == 0; i++)
-        r = heap_snapshot_read(c, c->windows.data[i], now_ns, why);
+        r = heap_snapshot_read(c, c->windows.data[i].it, now_ns, why);
     return r;
 }
 
@@ -89,9 +89,9 @@ static int tick(struct collector *c, uint64_t now_ns)
 {
     int r = heap_windows_sweep(c);
     for (size_t i = 0; i < c->windows.len && r == 0; i++) {
-        r = heap_images_read(c, c->windows.data[i]);
+        r = heap_images_read(c, c->windows.data[i].it);
         if (r == 0)
-            r = heap_moment_read(c, c->windows.data[i], now_ns, false);
+            r = heap_moment_read(c, c->windows.data[i].it, now_ns, false);
     }
     if (r == 0 && now_ns >= c->read_ns) {
         r = windows_read(c);
@@ -163,6 +163,7 @@ int heap_user_start(const struct heap_opts *opts, struct preload_heap *preload,
     c->blind = cpu_events_na(target->cpu) != NULL;
     c->snapshot_ns = now_ns + opts->snapshot_ns;
     c->read_ns = now_ns + TICK_NS;
+    c->own_start_ns = heap_own_cpu_ns();
     int r = heap_ticker_start(&c->ticker, preload_heap_header(preload));
     if (r < 0)
         why_errno(why, -r, NULL, "cannot start a thread");

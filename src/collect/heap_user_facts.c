@@ -2,12 +2,22 @@
  * was seen. */
 #include "collect/heap_user_parts.h"
 
+#include "base/clock.h"
 #include "base/jsonw.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+uint64_t heap_own_cpu_ns(void)
+{
+    struct timespec used;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) < 0)
+        return 0;
+    return (uint64_t)used.tv_sec * NS_PER_SEC + (uint64_t)used.tv_nsec;
+}
 
 void heap_program_begins(struct collector *c, int pid)
 {
@@ -78,36 +88,37 @@ static int counters_put(struct collector *c)
         uint64_t value;
     } counters[] = {
         {"heap.processes", c->processes},
-        {"heap.processes_uncovered", c->uncovered},
+        {"heap.threads", c->threads},
+        {"heap.uncovered", c->uncovered},
         {"heap.allocations", c->allocations},
         {"heap.frees", c->frees},
         {"heap.mapped", c->mapped},
         {"heap.unseen_frees", c->unseen_frees},
         {"heap.inherited_frees", c->inherited_frees},
+        {"heap.missed_frees", c->missed},
         {"heap.failed", c->failed},
         {"heap.nested", c->nested},
         {"heap.snapshots", c->snapshots},
         {"heap.stacks", c->stacks_told},
-        {"heap.stacks_complete", c->stacks_complete},
+        {"heap.incomplete", c->stacks_told - c->stacks_complete},
         {"heap.walks", c->walks},
-        {"heap.frames_walked", c->frames},
-        {"heap.frames_recognised", c->recognised},
-        {"heap.places_without_rule", c->no_rules},
-        {"loss.heap_no_cell", c->no_cell},
-        {"heap.missed_frees", c->missed},
-        {"loss.heap_no_entry", c->no_entry},
-        {"loss.heap_calls", c->lost},
-        {"loss.heap_windows", windows > max ? windows - max : 0},
-        {"loss.heap_refused", header->refused},
-        {"loss.heap_unmatched", c->unmatched},
-        {"loss.heap_unfinished", c->unfinished},
-        {"loss.heap_malformed", c->malformed},
-        {"loss.heap_over_limit", c->left_out},
+        {"heap.frames", c->frames},
+        {"heap.recognised", c->recognised},
+        {"heap.no_rules", c->no_rules},
+        {"heap.no_cell", c->no_cell},
+        {"heap.no_entry", c->no_entry},
+        {"heap.lost", c->lost},
+        {"heap.refused", header->refused + (windows > max ? windows - max : 0) + c->left_out},
+        {"heap.windows_unmatched", c->unmatched},
+        {"heap.windows_unfinished", c->unfinished},
+        {"heap.malformed", c->malformed},
     };
     int r = 0;
     for (size_t i = 0; i < ARRAY_SIZE(counters) && r == 0; i++)
         r = sink_counter(c->sink, counters[i].name, UNIT_COUNT, counters[i].value);
-    return r;
+    return r < 0
+               ? r
+               : sink_counter(c->sink, "heap.own_ns", UNIT_NS, heap_own_cpu_ns() - c->own_start_ns);
 }
 
 static void number(struct jsonw *json, const char *key, uint64_t value)
@@ -120,6 +131,14 @@ static void text(struct jsonw *json, const char *key, const char *value)
 {
     jsonw_key(json, key);
     jsonw_text(json, str_from(value));
+}
+
+static void unseen(struct jsonw *json, const char *what, const char *reason)
+{
+    jsonw_object_begin(json);
+    text(json, "what", what);
+    text(json, "reason", reason);
+    jsonw_object_end(json);
 }
 
 static void facts_write(const struct collector *c, struct jsonw *json)
@@ -144,17 +163,13 @@ static void facts_write(const struct collector *c, struct jsonw *json)
     jsonw_bool(json, c->cells_full);
     text(json, "rss", "less what whyslow shares with the program; with the library's own tables");
     number(json, "uncovered", c->uncovered);
-    jsonw_key(json, "uncovered_programs");
+    jsonw_key(json, "na");
     jsonw_array_begin(json);
-    for (size_t i = 0; i < c->uncovered_count; i++) {
-        jsonw_object_begin(json);
-        text(json, "exe", c->uncovered_named[i].exe);
-        text(json, "why", c->uncovered_named[i].why);
-        jsonw_object_end(json);
-    }
-    jsonw_array_end(json);
     if (c->na[0])
-        text(json, "na", c->na);
+        unseen(json, "allocations", c->na);
+    for (size_t i = 0; i < c->uncovered_count; i++)
+        unseen(json, c->uncovered_named[i].exe, c->uncovered_named[i].why);
+    jsonw_array_end(json);
     jsonw_object_end(json);
 }
 

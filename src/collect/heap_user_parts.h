@@ -81,6 +81,10 @@ struct heap_window {
     uint64_t moments, moment_ns;
 };
 
+struct heap_window_at {
+    struct heap_window *it;
+};
+
 struct heap_pending {
     uint32_t index;
     uint64_t since_ns;
@@ -109,7 +113,7 @@ struct collector {
     uint64_t snapshot_ns, read_ns, tick_ns; /* when the next is due */
     uint32_t windows_seen;
     VEC(struct heap_pending) pending;
-    VEC(struct heap_window *) windows;
+    VEC(struct heap_window_at) windows;
     struct map_u64 programs; /* pid to HEAP_PROGRAM_…, since its last exec */
     uint32_t entry_frames[HEAP_BRK + 1];
     VEC(uint32_t) dirty; /* scratch: cells */
@@ -117,7 +121,8 @@ struct collector {
     size_t uncovered_count;
     char na[768];
 
-    uint64_t processes, uncovered, unmatched, unfinished, malformed, left_out;
+    uint64_t own_start_ns;
+    uint64_t processes, threads, uncovered, unmatched, unfinished, malformed, left_out;
     uint64_t stacks_told, stacks_complete;
     uint64_t allocations, allocated_bytes, frees, mapped;
     uint64_t unseen_frees, inherited_frees, failed, no_cell, no_entry, missed, nested, lost;
@@ -161,6 +166,7 @@ MUST_USE int heap_snapshot_read(struct collector *c, struct heap_window *window,
                                 enum heap_snapshot_why why);
 
 /* heap_user_facts.c */
+uint64_t heap_own_cpu_ns(void);
 /* At the start, so that it is there after a kill, and with the figures at the end. */
 MUST_USE int heap_facts_put(struct collector *c, bool is_last);
 void heap_program_begins(struct collector *c, int pid);

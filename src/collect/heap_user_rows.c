@@ -202,6 +202,7 @@ static void threads_add(struct collector *c, const struct heap_window *window, b
             ret->lives[j] += place->lives[j];
         if (!is_last)
             continue;
+        c->threads += MAX(place->serial, 1u);
         c->no_cell += place->no_cell;
         c->no_entry += place->no_entry;
         c->missed += place->missed;
@@ -306,16 +307,18 @@ static int living_add(living_list *list, struct map_u64 *stacks, const struct he
     uint64_t *at = map_u64_at(stacks, seen->stack, NULL);
     if (!at)
         return -ENOMEM;
-    if (*at == 0) {
-        struct living fresh = {.stack = seen->stack};
-        if (VEC_PUSH(list, fresh) < 0)
-            return -ENOMEM;
-        *at = list->len;
+    struct living more = {
+        .stack = seen->stack,
+        .count = (int64_t)(cell->allocations - cell->frees),
+        .bytes = (int64_t)(cell->allocated_bytes - cell->freed_bytes),
+    };
+    if (*at > 0 && *at <= list->len && list->data) {
+        list->data[*at - 1].count += more.count;
+        list->data[*at - 1].bytes += more.bytes;
+        return 0;
     }
-    struct living *living = &list->data[*at - 1];
-    living->count += (int64_t)(cell->allocations - cell->frees);
-    living->bytes += (int64_t)(cell->allocated_bytes - cell->freed_bytes);
-    return 0;
+    *at = list->len + 1;
+    return VEC_PUSH(list, more);
 }
 
 int heap_snapshot_read(struct collector *c, struct heap_window *window, uint64_t now_ns,

@@ -15,12 +15,12 @@ static void *ticker_run(void *context)
 {
     struct heap_ticker *ticker = context;
     struct heap_header *header = ticker->header;
-    uint64_t start_ns = header->start_ns, next_ns = start_ns;
+    uint64_t start_ns = header->start_ns;
     while (!__atomic_load_n(&ticker->over, __ATOMIC_RELAXED)) {
         uint64_t now_ns = clock_mono_ns();
         uint64_t tick = (now_ns - start_ns) / HEAP_TICK_NS;
         __atomic_store_n(&header->tick, (uint32_t)tick, __ATOMIC_RELAXED);
-        next_ns = start_ns + (tick + 1) * HEAP_TICK_NS;
+        uint64_t next_ns = start_ns + (tick + 1) * HEAP_TICK_NS;
         struct timespec until = {.tv_sec = (time_t)(next_ns / NS_PER_SEC),
                                  .tv_nsec = (long)(next_ns % NS_PER_SEC)};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);

@@ -59,7 +59,7 @@ static void window_free(struct collector *c, struct heap_window *window)
 void heap_windows_deinit(struct collector *c)
 {
     for (size_t i = 0; i < c->windows.len; i++)
-        window_free(c, c->windows.data[i]);
+        window_free(c, c->windows.data[i].it);
     VEC_FREE(&c->windows);
     VEC_FREE(&c->pending);
 }
@@ -82,8 +82,9 @@ static int window_add(struct collector *c, uint32_t index, const struct heap_pro
         return 0;
     }
     struct heap_window *window = calloc(1, sizeof(*window));
+    struct heap_window_at place = {window};
     uint64_t *program = map_u64_at(&c->programs, seen->pid, NULL);
-    if (!window || !program || VEC_PUSH(&c->windows, window) < 0) {
+    if (!window || !program || VEC_PUSH(&c->windows, place) < 0) {
         free(window);
         return -ENOMEM;
     }
@@ -145,7 +146,7 @@ static int pending_add(struct collector *c)
 
 static int window_end(struct collector *c, size_t at)
 {
-    struct heap_window *window = c->windows.data[at];
+    struct heap_window *window = c->windows.data[at].it;
     c->windows.data[at] = c->windows.data[--c->windows.len];
     int r = heap_images_read(c, window);
     if (r == 0)
@@ -179,7 +180,7 @@ int heap_windows_end(struct collector *c, int pid, uint64_t time_ns)
 {
     int failed = 0;
     for (size_t i = c->windows.len; i-- > 0;) {
-        const struct heap_window *window = c->windows.data[i];
+        const struct heap_window *window = c->windows.data[i].it;
         if (window->pid != (uint32_t)pid || window->start_ns >= time_ns)
             continue;
         int r = window_end(c, i);
@@ -193,8 +194,8 @@ int heap_windows_end(struct collector *c, int pid, uint64_t time_ns)
 static bool is_replaced(const struct collector *c, const struct heap_window *window)
 {
     for (size_t i = 0; i < c->windows.len; i++)
-        if (c->windows.data[i]->pid == window->pid &&
-            c->windows.data[i]->start_ns > window->start_ns)
+        if (c->windows.data[i].it->pid == window->pid &&
+            c->windows.data[i].it->start_ns > window->start_ns)
             return true;
     return false;
 }
@@ -203,7 +204,7 @@ int heap_windows_sweep(struct collector *c)
 {
     int failed = 0;
     for (size_t i = c->windows.len; i-- > 0;) {
-        struct heap_window *window = c->windows.data[i];
+        struct heap_window *window = c->windows.data[i].it;
         bool is_known = stacks_generation(c->stacks, (int)window->pid) != 0;
         /* While it is known its end is still to be told, and with it its threads. */
         if ((is_known && !c->blind) || (!is_gone(window->pid) && !is_replaced(c, window)))
