@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collect/cpu.h"
+#include "collect/heap.h"
 #include "collect/io.h"
 #include "collect/offcpu.h"
 
@@ -12,6 +13,7 @@ struct record_run_opts {
     struct cpu_opts cpu;       /* .no_samples: another axis was asked for, not this one */
     struct offcpu_opts offcpu; /* neither waits nor locks: not asked for */
     struct io_opts io;         /* .calls: asked for */
+    struct heap_opts heap;     /* .on: asked for */
     char *const *argv;         /* TARGET_SPAWNED */
     const char *program;
     const char *output;   /* NULL: the first free of recording.whyslow, recording-2.whyslow, … */
