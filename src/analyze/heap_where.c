@@ -172,6 +172,19 @@ static const struct profile_place *walk_next(struct walk *walk, struct heap_plac
     return NULL;
 }
 
+/* The innermost frame is what was called, whatever its name: the recorder put it there. */
+static bool is_called(const struct profile *profile, uint32_t stack)
+{
+    return profile->frames[profile->stacks[stack].frame].kind == FRAME_NAMED;
+}
+
+static void walk_begin(struct walk *walk, const struct profile *profile, uint32_t stack)
+{
+    bool called = stack != 0 && is_called(profile, stack);
+    *walk = (struct walk){.profile = profile,
+                          .stack = called ? profile->stacks[stack].parent : stack};
+}
+
 static bool is_own(const struct profile *profile, const struct heap_place *place)
 {
     const struct profile_function *function = &profile->functions[place->function];
@@ -209,8 +222,9 @@ static bool own_find(struct walk *walk, struct heap_place *ret)
 
 struct heap_place heap_place_of(const struct profile *profile, uint32_t stack)
 {
-    struct walk walk = {.profile = profile, .stack = stack};
+    struct walk walk;
     struct heap_place place = {0};
+    walk_begin(&walk, profile, stack);
     own_find(&walk, &place);
     return place;
 }
@@ -223,8 +237,9 @@ static const char *name_add(struct arena *arena, const char *text, struct str na
 
 const char *heap_where(struct arena *arena, const struct profile *profile, uint32_t stack)
 {
-    struct walk walk = {.profile = profile, .stack = stack};
+    struct walk walk;
     struct heap_place place;
+    walk_begin(&walk, profile, stack);
     if (!own_find(&walk, &place))
         return "[no stack]";
     const char *text = name_add(arena, "", profile->functions[place.function].name);
@@ -245,5 +260,5 @@ struct str heap_entry_of(const struct profile *profile, uint32_t stack)
     if (!walk_next(&walk, &place))
         return STR("");
     const struct profile_function *function = &profile->functions[place.function];
-    return is_allocator(function) ? function->name : STR("");
+    return is_called(profile, stack) || is_allocator(function) ? function->name : STR("");
 }

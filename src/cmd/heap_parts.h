@@ -42,8 +42,7 @@ struct heap_run {
     struct heap_side other; /* --diff: after; main is before */
     struct heap_diff diff;
     enum heap_rank diff_rank;
-    bool kept;    /* the recording can be looked at again */
-    bool running; /* what was recorded may run on */
+    bool kept; /* the recording can be looked at again */
 };
 
 /* Some view was asked for, or a diff: the overview was not. */

@@ -38,6 +38,7 @@ enum {
     COL_MEAN_BYTES,
     COL_MAX_BYTES,
     COL_MEAN_LIFE_MS,
+    COL_LIFE,
     COL_GROWN,
     COL_GROWN_BYTES,
     COL_MOVED,
@@ -93,7 +94,7 @@ static const struct heap_column {
     [COL_FREES] = {{"frees", "frees", SHOW_ALWAYS, true, false}, EVERY, IN(THREADS)},
     [COL_FREED_BYTES] = {{"freed_bytes", "freed", SHOW_ALWAYS, true, false}, EVERY, IN(THREADS)},
     [COL_TEMPORARY] = {{"temporary", "temporary", SHOW_ALWAYS, true, false}, EVERY, IN(TEMPORARY)},
-    [COL_TEMPORARY_SHARE] = {{"temporary_share", "temporary", SHOW_PEOPLE, true, false},
+    [COL_TEMPORARY_SHARE] = {{"temporary_share", "temporary %", SHOW_PEOPLE, true, false},
                              EVERY,
                              IN(FUNCTIONS) | IN(CHURN) | IN(TEMPORARY) | IN(THREADS) | IN(IMAGES) |
                                  IN(PROCESSES)},
@@ -106,11 +107,10 @@ static const struct heap_column {
     [COL_MAX_BYTES] = {{"max_bytes", "largest", SHOW_ALWAYS, true, false},
                        EVERY,
                        IN(CHURN) | IN(GROWTH)},
-    [COL_MEAN_LIFE_MS] = {{"mean_life_ms", "mean life", SHOW_ALWAYS, true, false},
-                          EVERY,
-                          IN(CHURN)},
+    [COL_MEAN_LIFE_MS] = {{"mean_life_ms", "mean life", SHOW_MACHINE, true, false}, EVERY, 0},
+    [COL_LIFE] = {{"life", "mean life", SHOW_PEOPLE, true, false}, EVERY, IN(CHURN)},
     [COL_GROWN] = {{"grown", "grown", SHOW_ALWAYS, true, false}, EVERY, IN(GROWTH)},
-    [COL_GROWN_BYTES] = {{"grown_bytes", "to, together", SHOW_ALWAYS, true, false},
+    [COL_GROWN_BYTES] = {{"grown_bytes", "bytes added", SHOW_ALWAYS, true, false},
                          EVERY,
                          IN(GROWTH)},
     [COL_MOVED] = {{"moved", "moved", SHOW_ALWAYS, true, false}, EVERY, IN(GROWTH)},
@@ -245,7 +245,10 @@ static void figure_cells(const struct heap_tables *tables, const struct heap_fig
                                              UNIT_BYTES)
                                 : value_na("nothing was allocated");
     cells[COL_MAX_BYTES] = value_uint(figures->size_max, UNIT_BYTES);
-    cells[COL_MEAN_LIFE_MS] = life_ms(tables, figures);
+    cells[COL_MEAN_LIFE_MS] = cells[COL_LIFE] = life_ms(tables, figures);
+    if (cells[COL_LIFE].kind == VALUE_NA)
+        cells[COL_LIFE] = value_text(
+            ""); /* the reason is for machines: it takes the place of rows */
     cells[COL_GROWN] = count(figures->grown);
     cells[COL_GROWN_BYTES] = value_uint(figures->grown_bytes, UNIT_BYTES);
     cells[COL_MOVED] = count(figures->moved);
