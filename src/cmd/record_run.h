@@ -34,8 +34,13 @@ struct record_run_result {
     char locks_na[512];  /* why owners and holds of locks are not in it; empty: they are */
     char io_tier[16];    /* empty: calls were not asked for */
     char io_na[512];     /* why not a higher tier; empty: it is the best */
+    char heap_tier[16];  /* empty: the heap was not asked for */
+    char heap_na[768];   /* why nothing was seen of it; empty: something was */
 };
 
-/* Interrupts must be watched. A target that fails is no error. */
+/* Interrupts must be watched. A target that fails is no error; a heap that was not seen is one,
+ * unless something else was asked for, too: then it is told in the result. */
 MUST_USE int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
                               struct why *why);
+/* The error of a result with `heap_na`. */
+int record_heap_unseen(const struct record_run_result *result, struct why *why);
