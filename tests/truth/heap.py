@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+"""Memory that a program knows all about, and what whyslow tells of it: every total equal.
+
+    heap.py CASE TIER WHYSLOW KNOWN KNOWN_CPP REPLACED PLUGIN_A PLUGIN_B
+
+TIER: user (the library in the target), nobody (the same without privileges), kernel (uprobes).
+CASE: of the program (heap_known.c; those after "cpp-" of heap_known.cpp), or one of CASES here.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import heap_tools  # noqa: E402
+from heap_tools import compare, copied, nobody, record, skip  # noqa: E402
+
+case, tier = sys.argv[1:3]
+programs = [os.path.abspath(path) for path in sys.argv[3:]]
+ARGUMENTS = {"threads-1": ("threads", "1", "100"), "threads-16": ("threads", "16", "100"),
+             "threads-64": ("threads", "64", "30"), "plugins": ("plugins", "40")}
+
+
+def main():
+    before = ()
+    heap_tools.need(programs[0])
+    if tier == "kernel" and os.geteuid() != 0:
+        skip("the kernel tier needs root")
+    whyslow, known, cpp, replaced, plugin_a, plugin_b = programs
+    if tier == "nobody":
+        before = nobody()
+        whyslow, known, cpp, replaced, plugin_a, plugin_b = copied(*programs)
+    program, name = known, case
+    for prefix, other in (("cpp-", cpp), ("replaced-", replaced)):
+        if case.startswith(prefix):
+            program, name = other, case[len(prefix):]
+    command = (program, *ARGUMENTS.get(name, (name,)))
+    env = {"KNOWN_TRUTH": os.path.abspath("truth"), "KNOWN_PLUGIN_A": plugin_a, "KNOWN_PLUGIN_B": plugin_b}
+    if name == "reentrant":
+        env["KNOWN_EARLY"] = "1"
+    options = ("--tier", "kernel" if tier == "kernel" else "user")
+    done = record(whyslow, *command, options=options, before=before, env=env)
+    if name == "plugins":
+        assert "at the same address: yes" in done.stdout, done.stdout
+    heap = compare(whyslow)
+    if name == "wide" and tier != "kernel":
+        assert len(heap.sites) > 1000, len(heap.sites)
+    if name == "deep":
+        # Recursion of every depth, and its frames are all there as far as frames go.
+        depths = {len(heap.names(row["stack"])) for row in heap.sites if heap.owner(row["stack"]) == "known_deep"}
+        assert len(depths) > 100, depths
+
+
+heap_tools.in_folder(main)
