@@ -60,14 +60,17 @@ struct heap_thread {
     uint16_t place_index;
     bool alone; /* no other thread counts in this process: no atomics are needed */
     struct heap_walker *walker;
-    /* The book's: */
-    uint32_t *cell_of;      /* node to cell + 1; HEAP_NODES_MAX of them, touched as needed */
+    /* The book's; all 0 when a thread is made. Who takes a dead thread's place in the same process
+     * may keep cell_of and cell_any: its cells go on. */
+    uint32_t *cell_of;      /* node to cell + 1; one for each node, touched as needed */
+    uint32_t cell_any;      /* cell + 1 of node 1: where all goes that has no cell of its own */
     const void *recent[16]; /* memory allocated last, newest at recent_next - 1 */
     uint32_t recent_next;
     int64_t countdown; /* bytes until the next sample */
     uint64_t random;
-    void *region; /* where the last entry was found */
-    uint64_t region_key;
+    uint64_t *log; /* NULL: none yet */
+    uint32_t log_tick;
+    bool log_over; /* nobody reads it, or there was no room for one */
 };
 
 /* What a thread has in TLS, and no more. */
@@ -140,14 +143,23 @@ struct heap_entry_row {
     uint64_t generation : 8; /* low bits of the process's: another one is a parent's */
     uint64_t chain : 4;      /* grown by realloc() so often; 15 is 15 or more */
     uint32_t node;           /* 0: not allocated, as far as we know */
-    uint32_t tick;
+    uint32_t tick : 31;
+    uint32_t rounded_up : 1; /* when sampled: how the number that it stands for was rounded */
 };
 
-/* Whether this one is to be counted: all of them, or by chance when sampled; counts down. */
-bool heap_book_wants_sample(struct heap_thread *thread, uint64_t size);
+/* Whether this one is to be counted: all of them, or by chance when sampled; counts down. Asked
+ * once for every allocation, before the book is told of it. */
+bool heap_book_wants_sample(struct heap_thread *thread);
 static inline bool heap_book_wants(struct heap_thread *thread, uint64_t size)
 {
-    return LIKELY(heap_header->sample_bytes == 0) || heap_book_wants_sample(thread, size);
+    if (LIKELY(heap_header->sample_bytes == 0))
+        return true;
+    /* What has no bytes is taken for one: it could not be met by chance. */
+    thread->countdown -= (int64_t)size + (size == 0);
+    if (UNLIKELY(thread->countdown < 0) && heap_book_wants_sample(thread))
+        return true;
+    thread->recent[thread->recent_next++ % 16] = NULL;
+    return false;
 }
 /* After the real call has returned it. `size` is what was asked for. */
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
@@ -157,7 +169,8 @@ void heap_book_freed(struct heap_thread *thread, const void *memory);
 /* realloc(): taken out before the real call … */
 struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory);
 /* … and then put back as it was (it failed), or counted as a free and an allocation, in this
- * order; when it was not known (node 0) as an allocation only. */
+ * order; when it was not known (node 0) as an allocation only. `node` 0: the new one is not
+ * wanted; `memory` NULL: there is none (realloc() to 0 bytes). */
 void heap_book_put_back(struct heap_thread *thread, const void *memory,
                         const struct heap_entry_row *row);
 void heap_book_reallocated(struct heap_thread *thread, const void *before,
@@ -167,6 +180,14 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
 void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped, uint32_t node);
 void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
 bool heap_book_begin(void);  /* once a process; false: no memory */
+
+/* ---- log (heap_log.c) ---- */
+
+/* Every event is told, where that was asked for (header->log): the book calls it, a reallocation
+ * is a free and an allocation. Waits for room while whyslow reads; gives up when it does not. */
+void heap_log_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
+                        uint32_t node);
+void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 /* ---- hooks (heap_hooks.c, heap_next.c) ---- */
 
