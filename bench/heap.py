@@ -151,7 +151,7 @@ def python_took(before):
 def gcc_took(before):
     """The compiler itself: heaptrack does not follow what the driver starts."""
     cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
-    functions = 300 if args.quick else 6000
+    functions = 60 if args.quick else 600
     if not os.path.exists("big.c"):
         pathlib.Path("big.c").write_text("".join(
             f"int f{i}(int a, int b) {{ int s = 0; for (int i = 0; i < a; i++) s += (i ^ b) * {i + 1}; "
