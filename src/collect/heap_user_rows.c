@@ -137,6 +137,8 @@ static int cell_look(struct collector *c, struct heap_window *window, uint32_t i
     if (node == 0)
         return 0;
     if (window->cells.data[index].site == 0) {
+        if (cell->allocations == 0 && cell->frees == 0)
+            return 0; /* made, and not used so far */
         int r = cell_site(c, window, index, node);
         if (r == -E2BIG || r == -EINVAL) {
             c->left_out++; /* beyond a bound of the sink */
