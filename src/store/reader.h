@@ -46,6 +46,8 @@ enum recording_table {
     RECORDING_DEVICE,
     RECORDING_CONNECTION,
     RECORDING_REQUEST,
+    RECORDING_HEAP_SITE,
+    RECORDING_HEAP_SNAPSHOT,
     RECORDING_TABLES,
 };
 uint32_t recording_count(const struct recording *recording, enum recording_table table);
@@ -161,6 +163,19 @@ struct recorded_request {
     struct request_info info;
     struct request_tally tally;
 };
+struct recorded_heap_site {
+    uint32_t id;
+    struct heap_site_info info;
+    struct heap_tally tally;
+};
+struct recorded_heap_process {
+    uint32_t process;
+    struct heap_process_tally tally;
+};
+struct recorded_heap_snapshot {
+    uint32_t id;
+    struct heap_snapshot_info info;
+};
 struct recorded_source_line {
     uint32_t file;
     uint32_t line;
@@ -205,6 +220,13 @@ RECORDING_EACH(connection, struct recorded_connection);
 RECORDING_EACH(request, struct recorded_request);
 /* In the order they were told; start_ns <= first_byte_ns <= end_ns. */
 RECORDING_EACH(request_event, struct request_event);
+RECORDING_EACH(heap_site, struct recorded_heap_site);
+RECORDING_EACH(heap_process, struct recorded_heap_process);
+RECORDING_EACH(heap_snapshot, struct recorded_heap_snapshot);
+/* By snapshot and stack. */
+RECORDING_EACH(heap_snapshot_row, struct heap_snapshot_row);
+/* By process and time. */
+RECORDING_EACH(heap_moment, struct heap_moment);
 RECORDING_EACH(source_line, struct recorded_source_line);
 RECORDING_EACH(instruction, struct recorded_instruction);
 RECORDING_EACH(counter, struct recorded_counter);
