@@ -115,7 +115,7 @@ struct heap_cell {
     uint64_t size_max;
     uint64_t lived_ticks; /* of all frees together */
     double variance;      /* of allocated_bytes, when sampled */
-    uint32_t tid;         /* whose it is: places are given to thread after thread */
+    uint32_t tid;         /* whose it is; 0: of who lives in the place */
     uint32_t samples;     /* what the figures rest on, when sampled */
 };
 _Static_assert(sizeof(struct heap_cell) == 128, "two lines of the cache");
