@@ -323,11 +323,13 @@ static int choose_series(struct loader *loader)
         return 0;
     bool waits = recording_series_find(loader->recording, "offcpu") != NULL;
     bool calls = recording_series_find(loader->recording, "io") != NULL;
+    bool memory = recording_count(loader->recording, RECORDING_HEAP_SITE) > 0;
     if (!series)
         return why_set(loader->why, WHY_USAGE, ENOENT,
-                       waits   ? "it has waits: 'whyslow waits REC', or --series offcpu"
-                       : calls ? "it has calls: 'whyslow io REC', or --series io"
-                               : "list them: whyslow query REC \"SELECT name, about FROM series\"",
+                       waits    ? "it has waits: 'whyslow waits REC', or --series offcpu"
+                       : calls  ? "it has calls: 'whyslow io REC', or --series io"
+                       : memory ? "it has allocations: 'whyslow heap REC'"
+                                : "list them: whyslow query REC \"SELECT name, about FROM series\"",
                        "'%s' has no series '%s'", recording_path(loader->recording), name);
     if (series->info.kind != SERIES_SUM)
         return why_set(loader->why, WHY_USAGE, EINVAL, "look at it with 'whyslow query'",

@@ -35,6 +35,7 @@ struct heap_logs {
     pthread_mutex_t lock; /* over all below */
     bool over;
     const struct heap_header *header;
+    uint32_t windows_max;
     uint32_t seen; /* windows looked at so far */
     struct log_window windows[WINDOWS_MAP_MAX];
     struct heap_logs_piece *first, **last;
@@ -124,7 +125,7 @@ static bool all_read(struct heap_logs *logs)
 {
     bool any = false;
     uint32_t windows = __atomic_load_n(&logs->header->windows, __ATOMIC_ACQUIRE);
-    for (; logs->seen < windows && logs->seen < HEAP_WINDOWS_MAX; logs->seen++)
+    for (; logs->seen < windows && logs->seen < logs->windows_max; logs->seen++)
         window_add(logs, logs->seen);
     for (size_t i = 0; i < WINDOWS_MAP_MAX; i++)
         if (logs->windows[i].memory)
@@ -170,6 +171,7 @@ int heap_logs_start(int fd, struct heap_logs **ret, struct why *why)
     int r = header == MAP_FAILED ? -errno : 0;
     if (r == 0) {
         logs->header = header;
+        logs->windows_max = MIN(logs->header->windows_max, (uint32_t)HEAP_WINDOWS_MAX);
         r = reader_start(logs);
     }
     if (r < 0) {

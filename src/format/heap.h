@@ -47,7 +47,7 @@ struct heap_header {
     uint32_t temporary_within; /* allocations of the thread; 1: freed before its next one */
     uint64_t sample_bytes;     /* 0: every call; else one in so many bytes, on average */
     uint32_t log;              /* every event is told, too (heap_log) */
-    uint32_t unused;
+    uint32_t windows_max;      /* that fit into the file; at most HEAP_WINDOWS_MAX */
     /* Shared: */
     uint32_t over;    /* whyslow has stopped: nothing more is to be counted */
     uint32_t windows; /* taken so far; may exceed the maximum: those went uncounted */
@@ -115,24 +115,27 @@ struct heap_cell {
     uint64_t size_max;
     uint64_t lived_ticks; /* of all frees together */
     double variance;      /* of allocated_bytes, when sampled */
-    uint64_t unused;
+    uint32_t tid;         /* whose it is; 0: of who lives in the place */
+    uint32_t samples;     /* what the figures rest on, when sampled */
 };
 _Static_assert(sizeof(struct heap_cell) == 128, "two lines of the cache");
 
 enum heap_thread_state { HEAP_THREAD_FREE, HEAP_THREAD_TAKEN };
 
 struct heap_thread_place {
-    uint32_t state;
+    _Alignas(64) uint32_t state;
     uint32_t tid;
     uint32_t serial; /* counts those who have lived here */
     uint32_t began_tick;
-    int64_t credit; /* bytes that it may allocate before the process's peak is touched; shared */
+    int64_t credit; /* its part of the room below the process's peak; shared */
     /* Frees of what was not seen allocated: before us, by the parent before a fork, by others. */
     uint64_t unseen_frees, inherited_frees, inherited_bytes;
-    uint64_t no_cell; /* calls counted nowhere else: no room for a cell */
-    uint64_t nested;  /* calls out of a signal handler that interrupted the library: counted */
-    uint64_t lost;    /* the same, where nothing could be done: never in exact mode, we hope */
-    uint64_t failed;  /* calls that returned NULL */
+    uint64_t no_cell;  /* calls counted at node 1, "somewhere": no room for a cell of their own */
+    uint64_t no_entry; /* allocations that are not known when they are freed: no memory for it */
+    uint64_t missed;   /* frees that nobody saw: the memory was handed out anew */
+    uint64_t nested;   /* calls out of a signal handler that interrupted the library: counted */
+    uint64_t lost;     /* calls counted nowhere: never in exact mode, we hope */
+    uint64_t failed;   /* calls that returned NULL */
     uint64_t walks, frames, recognised; /* stacks; frames walked anew; frames found unchanged */
     uint64_t sizes[HEAP_SIZES];         /* of allocations */
     uint64_t lives[HEAP_LIVES];         /* of what was freed */
@@ -152,8 +155,12 @@ enum { HEAP_LOG_WORDS = 1 << 15, HEAP_LOG_SHIFT = 60 };
 enum heap_log_word { HEAP_LOG_TICK = 1, HEAP_LOG_ALLOCATED = 2, HEAP_LOG_FREED = 3 };
 #define HEAP_LOG_BYTES (HEAP_LOG_WORDS * UINT64_C(8))
 
-/* The peak of `live bytes`: exact, and so is what it is made of in a single thread. With several
- * each may be one call ahead or behind in it. */
+/* The peak of the live bytes: exact, and so is what it is made of in a single thread. With several
+ * each may be one call ahead or behind in it.
+ *
+ * What lives is told by the room below the peak: spare and all credits together. Room below 0 is a
+ * peak in the making: heap_live_bytes() and heap_peak_bytes() say what it comes to, and cells are
+ * as they stand (HEAP_AT_PEAK, to those who need an epoch for that). */
 struct heap_process {
     uint64_t magic; /* HEAP_MAGIC, written last */
     uint32_t pid;
@@ -167,17 +174,28 @@ struct heap_process {
     uint32_t logs_max, logs; /* the second is shared */
     /* Shared: */
     uint32_t threads, images, nodes, cells; /* used; entries are valid once their key is set */
-    uint64_t peak_bytes;                    /* so far */
-    int64_t spare;                          /* of the credits: nobody has it */
-    uint32_t peak_epoch; /* HEAP_AT_PEAK: live bytes are the peak; cells are as they stand */
-    uint32_t peak_tick;
-    uint32_t peaks; /* epochs so far */
     uint32_t image_epoch;
     uint32_t lock;      /* over what has to be done by one thread at a time */
     uint32_t no_rules;  /* places in code of which no rule was found */
     uint64_t hook_bits; /* enum heap_entry: hooks that were called at least once */
+    /* In a line of its own: every call reads it. */
+    _Alignas(64) uint64_t peak_bytes; /* so far */
+    int64_t spare;                    /* room below the peak that no thread has for itself */
+    uint32_t peak_epoch; /* which peak it is: cells of this epoch have kept what they had at it */
+    uint32_t peak_tick;
 };
 enum { HEAP_AT_PEAK = 0xffffffff };
+
+/* `room`: spare and the credits of all places that were ever taken, the dead ones' as well. */
+static inline uint64_t heap_live_bytes(const struct heap_process *process, int64_t room)
+{
+    uint64_t live = process->peak_bytes - (uint64_t)room;
+    return live >> 63 ? 0 : live;
+}
+static inline uint64_t heap_peak_bytes(const struct heap_process *process, int64_t room)
+{
+    return process->peak_bytes + (room < 0 ? -(uint64_t)room : 0);
+}
 
 static inline unsigned heap_bucket(uint64_t value, unsigned buckets)
 {

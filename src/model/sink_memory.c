@@ -434,6 +434,83 @@ static int memory_request_event(struct sink *sink, const struct request_event *e
     return ADD(memory, request_events, kept, &id);
 }
 
+static int memory_heap_site(struct sink *sink, const struct heap_site_info *info, uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (info->thread == 0 || info->thread > memory->threads.len ||
+        info->stack > memory->interned.stacks.len)
+        return -EINVAL;
+    return settle(memory, heap_book_site(&memory->heap, info, ret_id));
+}
+
+static int memory_heap_site_set(struct sink *sink, uint32_t site, const struct heap_tally *tally)
+{
+    struct sink_memory *memory = of(sink);
+    bool changed;
+    return memory->error ? memory->error
+                         : settle(memory, heap_book_site_set(&memory->heap, site, tally, &changed));
+}
+
+static int memory_heap_process_set(struct sink *sink, uint32_t process,
+                                   const struct heap_process_tally *tally)
+{
+    struct sink_memory *memory = of(sink);
+    size_t at;
+    if (memory->error)
+        return memory->error;
+    if (process > memory->processes.len)
+        return -EINVAL;
+    return settle(memory, heap_book_process_set(&memory->heap, process, tally, &at));
+}
+
+static int memory_heap_snapshot(struct sink *sink, const struct heap_snapshot_info *info,
+                                uint32_t *ret_id)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (!heap_snapshot_is_good(info) || info->process > memory->processes.len)
+        return -EINVAL;
+    return ADD(memory, heap_snapshots, *info, ret_id);
+}
+
+static int memory_heap_snapshot_row(struct sink *sink, const struct heap_snapshot_row *row)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (row->snapshot == 0 || row->snapshot > memory->heap_snapshots.len ||
+        row->stack > memory->interned.stacks.len)
+        return -EINVAL;
+    uint32_t id;
+    return ADD(memory, heap_snapshot_rows, *row, &id);
+}
+
+static int memory_heap_moment(struct sink *sink, const struct heap_moment *moment)
+{
+    struct sink_memory *memory = of(sink);
+    size_t at;
+    if (memory->error)
+        return memory->error;
+    if (moment->process > memory->processes.len)
+        return -EINVAL;
+    return settle(memory, heap_book_moment(&memory->heap, moment, &at));
+}
+
+static int memory_heap_event(struct sink *sink, const struct heap_event *event)
+{
+    struct sink_memory *memory = of(sink);
+    if (memory->error)
+        return memory->error;
+    if (!heap_event_is_good(event) || event->thread > memory->threads.len ||
+        event->stack > memory->interned.stacks.len)
+        return -EINVAL;
+    uint32_t id;
+    return ADD(memory, heap_events, *event, &id);
+}
+
 const struct sink_ops sink_memory_ops = {
     .text = memory_text,
     .process = memory_process,
@@ -468,6 +545,13 @@ const struct sink_ops sink_memory_ops = {
     .request = memory_request,
     .request_add = memory_request_add,
     .request_event = memory_request_event,
+    .heap_site = memory_heap_site,
+    .heap_site_set = memory_heap_site_set,
+    .heap_process_set = memory_heap_process_set,
+    .heap_snapshot = memory_heap_snapshot,
+    .heap_snapshot_row = memory_heap_snapshot_row,
+    .heap_moment = memory_heap_moment,
+    .heap_event = memory_heap_event,
 };
 
 void sink_memory_deinit(struct sink_memory *memory)
@@ -491,5 +575,9 @@ void sink_memory_deinit(struct sink_memory *memory)
     VEC_FREE(&memory->wait_events);
     call_book_deinit(&memory->calls);
     VEC_FREE(&memory->request_events);
+    heap_book_deinit(&memory->heap);
+    VEC_FREE(&memory->heap_snapshots);
+    VEC_FREE(&memory->heap_snapshot_rows);
+    VEC_FREE(&memory->heap_events);
     *memory = SINK_MEMORY_INIT;
 }

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "model/call_book.h"
+#include "model/heap_book.h"
 #include "model/interned.h"
 #include "model/sink.h"
 #include "model/wait_book.h"
@@ -72,6 +73,10 @@ struct sink_memory {
     VEC(struct wait_event) wait_events;
     struct call_book calls; /* rows of calls, devices, connections, requests */
     VEC(struct request_event) request_events;
+    struct heap_book heap; /* sites, processes and their moments */
+    VEC(struct heap_snapshot_info) heap_snapshots;
+    VEC(struct heap_snapshot_row) heap_snapshot_rows;
+    VEC(struct heap_event) heap_events;
     size_t samples_max; /* 0: SINK_MEMORY_SAMPLES_MAX; lower it to play a full disk */
     int error;          /* the first failure, negative; every later call returns it */
     uint64_t dropped;   /* samples after it */

@@ -64,7 +64,8 @@ static int tables_check(struct recording *recording, struct why *why)
     for (const struct schema_table *table = schema_tables; table->name; table++) {
         bool plain = true;
         int rc = SQLITE_OK;
-        if (strcmp(table->name, "sample") != 0) /* is made while reading */
+        /* Two are made while reading. */
+        if (strcmp(table->name, "sample") != 0 && strcmp(table->name, "heap_event") != 0)
             rc = db_is_plain_table(recording->db, table->name, &plain);
         if (rc != SQLITE_OK)
             return reader_fail(recording, rc, why);
@@ -87,14 +88,23 @@ static int size_load(struct recording *recording, struct why *why)
 static int counts_load(struct recording *recording, struct why *why)
 {
     static const char *const names[RECORDING_TABLES] = {
-        [RECORDING_TEXT] = "text",         [RECORDING_PROCESS] = "process",
-        [RECORDING_THREAD] = "thread",     [RECORDING_IMAGE] = "image",
-        [RECORDING_MAPPING] = "mapping",   [RECORDING_FRAME] = "frame",
-        [RECORDING_FUNCTION] = "function", [RECORDING_STACK] = "stack",
-        [RECORDING_SERIES] = "series",     [RECORDING_OBJECT] = "object",
-        [RECORDING_WAIT] = "wait",         [RECORDING_CALL] = "call",
-        [RECORDING_DEVICE] = "device",     [RECORDING_CONNECTION] = "connection",
+        [RECORDING_TEXT] = "text",
+        [RECORDING_PROCESS] = "process",
+        [RECORDING_THREAD] = "thread",
+        [RECORDING_IMAGE] = "image",
+        [RECORDING_MAPPING] = "mapping",
+        [RECORDING_FRAME] = "frame",
+        [RECORDING_FUNCTION] = "function",
+        [RECORDING_STACK] = "stack",
+        [RECORDING_SERIES] = "series",
+        [RECORDING_OBJECT] = "object",
+        [RECORDING_WAIT] = "wait",
+        [RECORDING_CALL] = "call",
+        [RECORDING_DEVICE] = "device",
+        [RECORDING_CONNECTION] = "connection",
         [RECORDING_REQUEST] = "request",
+        [RECORDING_HEAP_SITE] = "heap_site",
+        [RECORDING_HEAP_SNAPSHOT] = "heap_snapshot",
     };
     for (size_t i = 0; i < RECORDING_TABLES; i++) {
         char sql[80];

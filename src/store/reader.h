@@ -46,6 +46,8 @@ enum recording_table {
     RECORDING_DEVICE,
     RECORDING_CONNECTION,
     RECORDING_REQUEST,
+    RECORDING_HEAP_SITE,
+    RECORDING_HEAP_SNAPSHOT,
     RECORDING_TABLES,
 };
 uint32_t recording_count(const struct recording *recording, enum recording_table table);
@@ -78,6 +80,18 @@ MUST_USE int sample_cursor_open(struct recording *recording, uint32_t series, ui
 MUST_USE int sample_cursor_next(struct sample_cursor *cursor, struct sample_block *ret,
                                 struct why *why);
 void sample_cursor_close(struct sample_cursor *cursor); /* NULL is fine */
+
+/* Single events of the heap in blocks: those of a thread in their order, those of a block put
+ * together by thread. */
+struct heap_cursor;
+MUST_USE int heap_cursor_open(struct recording *recording, struct heap_cursor **ret,
+                              struct why *why);
+/* 1 with a block that is valid until the next call, 0 at the end, -errno. */
+MUST_USE int heap_cursor_next(struct heap_cursor *cursor, const struct heap_event **ret,
+                              size_t *ret_count, struct why *why);
+void heap_cursor_close(struct heap_cursor *cursor); /* NULL is fine */
+/* How many there are; none is unpacked. */
+MUST_USE int recording_heap_events(struct recording *recording, uint64_t *ret, struct why *why);
 
 /* The frames of a stack, innermost first. Returns how many there are; at most
  * `max` are stored. Loads the stack table on first use. */
@@ -161,6 +175,19 @@ struct recorded_request {
     struct request_info info;
     struct request_tally tally;
 };
+struct recorded_heap_site {
+    uint32_t id;
+    struct heap_site_info info;
+    struct heap_tally tally;
+};
+struct recorded_heap_process {
+    uint32_t process;
+    struct heap_process_tally tally;
+};
+struct recorded_heap_snapshot {
+    uint32_t id;
+    struct heap_snapshot_info info;
+};
 struct recorded_source_line {
     uint32_t file;
     uint32_t line;
@@ -205,6 +232,13 @@ RECORDING_EACH(connection, struct recorded_connection);
 RECORDING_EACH(request, struct recorded_request);
 /* In the order they were told; start_ns <= first_byte_ns <= end_ns. */
 RECORDING_EACH(request_event, struct request_event);
+RECORDING_EACH(heap_site, struct recorded_heap_site);
+RECORDING_EACH(heap_process, struct recorded_heap_process);
+RECORDING_EACH(heap_snapshot, struct recorded_heap_snapshot);
+/* By snapshot and stack. */
+RECORDING_EACH(heap_snapshot_row, struct heap_snapshot_row);
+/* By process and time. */
+RECORDING_EACH(heap_moment, struct heap_moment);
 RECORDING_EACH(source_line, struct recorded_source_line);
 RECORDING_EACH(instruction, struct recorded_instruction);
 RECORDING_EACH(counter, struct recorded_counter);

@@ -105,11 +105,35 @@ static const char step_4[] =
     "  rest_ns INTEGER NOT NULL, bytes_out INTEGER NOT NULL, bytes_in INTEGER NOT NULL,"
     "  parameters INTEGER NOT NULL, flags INTEGER NOT NULL, payload INTEGER NOT NULL);";
 
+/* The heap. Figures of a thread may be negative: it freed what another allocated. Moments are
+ * numbered in their process: when two and two become one, rows are written anew from the
+ * beginning. Events lie in chunks as samples do. */
+static const char step_5[] =
+    "CREATE TABLE heap_site(id INTEGER PRIMARY KEY, thread INTEGER NOT NULL,"
+    "  stack INTEGER NOT NULL, kind TEXT NOT NULL, allocations INTEGER NOT NULL,"
+    "  allocated_bytes INTEGER NOT NULL, frees INTEGER NOT NULL, freed_bytes INTEGER NOT NULL,"
+    "  temporary INTEGER NOT NULL, temporary_bytes INTEGER NOT NULL, peak_count INTEGER NOT NULL,"
+    "  peak_bytes INTEGER NOT NULL, grown INTEGER NOT NULL, grown_bytes INTEGER NOT NULL,"
+    "  moved INTEGER NOT NULL, chain_max INTEGER NOT NULL, size_max INTEGER NOT NULL,"
+    "  lived_ns INTEGER NOT NULL, samples INTEGER NOT NULL, variance REAL NOT NULL);"
+    "CREATE TABLE heap_process(process INTEGER PRIMARY KEY, peak_bytes INTEGER NOT NULL,"
+    "  peak_count INTEGER NOT NULL, peak_ns INTEGER NOT NULL, unseen_frees INTEGER NOT NULL,"
+    "  inherited_frees INTEGER NOT NULL, inherited_bytes INTEGER NOT NULL,"
+    "  failed INTEGER NOT NULL, life_unit_ns INTEGER NOT NULL, sizes BLOB NOT NULL,"
+    "  lives BLOB NOT NULL);"
+    "CREATE TABLE heap_snapshot(id INTEGER PRIMARY KEY, process INTEGER NOT NULL,"
+    "  time_ns INTEGER NOT NULL, why TEXT NOT NULL);"
+    "CREATE TABLE heap_snapshot_row(snapshot INTEGER NOT NULL, stack INTEGER NOT NULL,"
+    "  count INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY(snapshot, stack))"
+    "  WITHOUT ROWID;"
+    "CREATE TABLE heap_moment(process INTEGER NOT NULL, number INTEGER NOT NULL,"
+    "  time_ns INTEGER NOT NULL, live_bytes INTEGER NOT NULL, rss_bytes INTEGER NOT NULL,"
+    "  PRIMARY KEY(process, number)) WITHOUT ROWID;"
+    "CREATE TABLE heap_chunk(id INTEGER PRIMARY KEY, events INTEGER NOT NULL,"
+    "  codec INTEGER NOT NULL, data BLOB NOT NULL);";
+
 const struct schema_step schema_steps[] = {
-    {step_1},
-    {step_2},
-    {step_3},
-    {step_4},
+    {step_1}, {step_2}, {step_3}, {step_4}, {step_5},
 };
 const unsigned schema_version = ARRAY_SIZE(schema_steps);
 
@@ -125,6 +149,12 @@ const struct schema_table schema_tables[] = {
     {"connection", "connections on which requests were seen: peer, service, protocol"},
     {"request", "requests that are alike, added up: normalised text, peer, call site, time"},
     {"request_event", "requests one by one: up to the answer's first byte, then up to its last"},
+    {"heap_site", "memory by thread and stack: allocated, freed, temporary, at the peak"},
+    {"heap_process", "memory of a process: its peak, histograms of sizes and lifetimes"},
+    {"heap_snapshot", "moments at which what lived was kept"},
+    {"heap_snapshot_row", "what lived then, by stack"},
+    {"heap_moment", "memory over time: live on the heap, and resident"},
+    {"heap_event", "allocations and frees one by one, unpacked from heap_chunk while you read"},
     {"object", "what is waited for or asked: files, pipes, sockets, locks, children"},
     {"stack", "call stacks as a tree: a frame and the stack of its caller"},
     {"frame", "places in code: an address in an image, or a name"},
@@ -140,6 +170,7 @@ const struct schema_table schema_tables[] = {
     {"source_line", "source text around hot places"},
     {"instruction", "disassembly of hot functions"},
     {"chunk", "samples as stored: compressed columns"},
+    {"heap_chunk", "allocations and frees as stored: compressed columns"},
     {0},
 };
 
@@ -243,6 +274,12 @@ static const char *const request_protocols[] = {
 _Static_assert(ARRAY_SIZE(request_protocols) == REQUEST_PROTOCOLS, "and so has a protocol");
 static const char *const request_roles[] = {
     [REQUEST_CLIENT] = "client", [REQUEST_SERVER] = "server", [REQUEST_INSIDE] = "inside"};
+static const char *const heap_kinds[] = {
+    [HEAP_KIND_HEAP] = "heap", [HEAP_KIND_MAP] = "map", [HEAP_KIND_UNMAP] = "unmap"};
+_Static_assert(ARRAY_SIZE(heap_kinds) == HEAP_KINDS, "so has a kind of memory");
+static const char *const heap_snapshot_whys[] = {
+    [HEAP_SNAPSHOT_TIMER] = "timer", [HEAP_SNAPSHOT_SIGNAL] = "signal"};
+_Static_assert(ARRAY_SIZE(heap_snapshot_whys) == HEAP_SNAPSHOT_WHYS, "and a reason to look");
 
 NAMES(schema_unit, enum unit, units)
 NAMES(schema_image_kind, enum image_kind, image_kinds)
@@ -253,3 +290,5 @@ NAMES(schema_wait_kind, enum wait_kind, wait_kinds)
 NAMES(schema_device_op, enum device_op, device_ops)
 NAMES(schema_request_protocol, enum request_protocol, request_protocols)
 NAMES(schema_request_role, enum request_role, request_roles)
+NAMES(schema_heap_kind, enum heap_kind, heap_kinds)
+NAMES(schema_heap_why, enum heap_snapshot_why, heap_snapshot_whys)

@@ -54,3 +54,7 @@ const char *schema_request_protocol_name(enum request_protocol value);
 int schema_request_protocol_find(const char *name);
 const char *schema_request_role_name(enum request_role value);
 int schema_request_role_find(const char *name);
+const char *schema_heap_kind_name(enum heap_kind value);
+int schema_heap_kind_find(const char *name);
+const char *schema_heap_why_name(enum heap_snapshot_why value);
+int schema_heap_why_find(const char *name);

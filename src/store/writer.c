@@ -370,6 +370,13 @@ static const struct sink_ops writer_ops = {
     .request = writer_request,
     .request_add = writer_request_add,
     .request_event = writer_request_event,
+    .heap_site = writer_heap_site,
+    .heap_site_set = writer_heap_site_set,
+    .heap_process_set = writer_heap_process_set,
+    .heap_snapshot = writer_heap_snapshot,
+    .heap_snapshot_row = writer_heap_snapshot_row,
+    .heap_moment = writer_heap_moment,
+    .heap_event = writer_heap_event,
 };
 
 static int flush_interned(struct recording_writer *writer)
@@ -424,6 +431,8 @@ int recording_writer_commit(struct recording_writer *writer)
         r = writer_waits_flush(writer);
     if (r == 0)
         r = writer_calls_flush(writer);
+    if (r == 0)
+        r = writer_heap_flush(writer);
     if (r == 0)
         r = flush_counters(writer);
     if (r == 0)
@@ -520,6 +529,7 @@ void recording_writer_close(struct recording_writer *writer)
     wait_book_deinit(&writer->book);
     VEC_FREE(&writer->waits_dirty);
     writer_calls_deinit(writer);
+    writer_heap_deinit(writer);
     free(writer->path);
     free(writer);
 }
@@ -549,6 +559,7 @@ int recording_create(const char *path, const struct recording_opts *opts,
     writer->sink.ops = &writer_ops;
     writer->wait_events_max = WRITER_WAIT_EVENTS_MAX;
     writer->request_events_max = WRITER_REQUEST_EVENTS_MAX;
+    writer->heap_snapshot_rows_max = WRITER_HEAP_SNAPSHOT_ROWS_MAX;
     writer->clock_ns = opts->clock_ns ? opts->clock_ns : clock_mono_ns;
     writer->interval_ns = opts->commit_interval_ns ? opts->commit_interval_ns : NS_PER_SEC;
     writer->path = strdup(path);

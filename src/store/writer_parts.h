@@ -6,15 +6,19 @@
  * writer_bulk.c    rows of the large tables, many at a time
  * writer_waits.c   objects, waits and events
  * writer_calls.c   calls, devices, connections and requests
+ * writer_heap.c    sites, processes and snapshots of the heap
+ * writer_heap_events.c  its single events
  * writer_series.c  sample buffers, chunks and totals: the hot path */
 #pragma once
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/call_book.h"
+#include "model/heap_book.h"
 #include "model/interned.h"
 #include "model/wait_book.h"
 #include "store/chunk.h"
+#include "store/heap_chunk.h"
 #include "store/writer.h"
 
 #include <sqlite3.h>
@@ -52,6 +56,14 @@ enum writer_sql {
     SQL_CONNECTION,
     SQL_REQUEST,
     SQL_REQUEST_EVENT,
+    SQL_HEAP_SITE,
+    SQL_HEAP_PROCESS,
+    SQL_HEAP_SNAPSHOT,
+    SQL_HEAP_SNAPSHOT_ROW,
+    SQL_HEAP_MOMENT,
+    SQL_HEAP_MOMENTS_CUT,
+    SQL_HEAP_CHUNK_ADD,
+    SQL_HEAP_CHUNK_UPDATE,
     SQL_COUNT,
 };
 
@@ -63,6 +75,7 @@ enum {
     WRITER_BLOB_BYTES_MAX = 64 << 20,
     WRITER_WAIT_EVENTS_MAX = 1 << 22, /* some 120 MB of file */
     WRITER_REQUEST_EVENTS_MAX = 1 << 20,
+    WRITER_HEAP_SNAPSHOT_ROWS_MAX = 1 << 22, /* some 80 MB of file */
 };
 
 enum writer_bulk_kind {
@@ -72,6 +85,8 @@ enum writer_bulk_kind {
     BULK_TOTAL,
     BULK_WAIT_EVENT,
     BULK_REQUEST_EVENT,
+    BULK_HEAP_SNAPSHOT_ROW,
+    BULK_HEAP_MOMENT,
     WRITER_BULKS,
 };
 enum { BULK_ROWS = 32, BULK_COLUMNS_MAX = 11 };
@@ -112,6 +127,14 @@ struct dirty_rows {
     size_t len, cap;
 };
 
+struct heap_event_buffer {
+    struct heap_event *events; /* HEAP_CHUNK_EVENTS; NULL before the first */
+    uint32_t count;            /* given, not yet in a sealed chunk */
+    uint32_t written;          /* of these, in the row so far */
+    int64_t chunk;             /* row that holds them; 0 if none */
+    struct heap_encoder encoder;
+};
+
 struct recording_writer {
     struct sink sink; /* first: the ops get this address */
     char *path;
@@ -145,6 +168,12 @@ struct recording_writer {
     bool devices_dirty;
     uint32_t request_events, request_events_max;
     uint64_t request_events_lost;
+    struct heap_book heap;
+    struct dirty_rows heap_sites_dirty, heap_processes_dirty;
+    uint32_t heap_snapshots; /* how many: ids go from 1 to this */
+    uint32_t heap_snapshot_rows, heap_snapshot_rows_max;
+    uint64_t heap_snapshot_rows_lost, heap_moments_lost;
+    struct heap_event_buffer heap_events;
 
     uint64_t given;     /* samples, good ones */
     uint64_t committed; /* of these, in the file */
@@ -160,7 +189,7 @@ struct recording_writer {
 MUST_USE int writer_prepare(struct recording_writer *writer);
 void writer_unprepare(struct recording_writer *writer);
 /* Binds and runs one row, beginning a transaction if there is none. `types` has
- * a letter an argument: i int64_t, s struct str (as text), b struct str (as
+ * a letter an argument: i int64_t, d double, s struct str (as text), b struct str (as
  * blob). 0, or -errno after writer_fail(). */
 MUST_USE int writer_put(struct recording_writer *writer, enum writer_sql sql, const char *types,
                         ...);
@@ -212,6 +241,23 @@ int writer_request_add(struct sink *sink, uint32_t request, const struct request
 int writer_request_event(struct sink *sink, const struct request_event *event);
 MUST_USE int writer_calls_flush(struct recording_writer *writer);
 void writer_calls_deinit(struct recording_writer *writer);
+
+/* writer_heap.c: sink calls */
+int writer_heap_site(struct sink *sink, const struct heap_site_info *info, uint32_t *ret_id);
+int writer_heap_site_set(struct sink *sink, uint32_t site, const struct heap_tally *tally);
+int writer_heap_process_set(struct sink *sink, uint32_t process,
+                            const struct heap_process_tally *tally);
+int writer_heap_snapshot(struct sink *sink, const struct heap_snapshot_info *info,
+                         uint32_t *ret_id);
+int writer_heap_snapshot_row(struct sink *sink, const struct heap_snapshot_row *row);
+int writer_heap_moment(struct sink *sink, const struct heap_moment *moment);
+MUST_USE int writer_heap_flush(struct recording_writer *writer);
+void writer_heap_deinit(struct recording_writer *writer);
+
+/* writer_heap_events.c */
+int writer_heap_event(struct sink *sink, const struct heap_event *event);
+MUST_USE int writer_heap_events_flush(struct recording_writer *writer);
+void writer_heap_events_deinit(struct recording_writer *writer);
 
 /* writer_create.c */
 MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);

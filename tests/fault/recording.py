@@ -531,7 +531,7 @@ def foreign_reader(args, work):
 
     expect(ask("PRAGMA integrity_check") == "ok", "integrity_check")
     expect(ask("PRAGMA application_id") == str(0x77687973), "application_id")
-    expect(ask("PRAGMA user_version") == "4", "user_version")
+    expect(ask("PRAGMA user_version") == "5", "user_version")
     expect(ask("PRAGMA journal_mode") == "delete", "a finished recording has no log")
     expect(ask("SELECT sum(count) FROM total") == "20000", "totals")
     expect(ask("SELECT sum(samples) FROM chunk") == "20000", "chunks")

@@ -39,7 +39,7 @@ static int setup(void **state)
     heap_process->logs_at = LOGS_AT;
     heap_process->logs_max = THREADS;
     heap_process->magic = HEAP_MAGIC;
-    heap_header->windows = WINDOW + 1;
+    heap_header->windows = heap_header->windows_max = WINDOW + 1;
     return 0;
 }
 

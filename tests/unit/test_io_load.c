@@ -195,8 +195,8 @@ static void a_recording_without_calls_says_how_to_get_them(void **state)
     recording_writer_close(writer);
     assert_no_calls();
     /* And so does one of before there were any. */
-    patch("DROP TABLE call; DROP TABLE device; DROP TABLE connection; DROP TABLE request;"
-          "DROP TABLE request_event; PRAGMA user_version = 3");
+    patch(DROP_HEAP "DROP TABLE call; DROP TABLE device; DROP TABLE connection;"
+                    "DROP TABLE request; DROP TABLE request_event; PRAGMA user_version = 3");
     assert_no_calls();
 }
 

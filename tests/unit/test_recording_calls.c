@@ -343,8 +343,8 @@ static void a_recording_of_schema_3_has_no_calls_and_opens(void **state)
 {
     (void)state;
     struct fixture fixture = write_fixture(500);
-    patch("DROP TABLE call; DROP TABLE device; DROP TABLE connection; DROP TABLE request;"
-          "DROP TABLE request_event; PRAGMA user_version = 3");
+    patch(DROP_HEAP "DROP TABLE call; DROP TABLE device; DROP TABLE connection;"
+                    "DROP TABLE request; DROP TABLE request_event; PRAGMA user_version = 3");
     struct recording *recording = open_good();
     struct why why = {0};
     assert_int_equal(recording_schema(recording), 3);

@@ -46,7 +46,7 @@ static void a_newer_schema_is_refused_by_name(void **state)
     write_fixture(10);
     patch("PRAGMA user_version = 7; UPDATE meta SET value = '9.9.9' WHERE key = 'writer'");
     assert_refused(EOPNOTSUPP, WHY_DENIED,
-                   "has schema 7, written by whyslow 9.9.9; this whyslow reads schemas up to 4");
+                   "has schema 7, written by whyslow 9.9.9; this whyslow reads schemas up to 5");
     patch("PRAGMA user_version = 0");
     assert_refused(EBADMSG, WHY_FAILED, "schema 0");
 }
@@ -70,11 +70,12 @@ static void an_older_schema_is_migrated_in_a_copy(void **state)
                                   schema_steps[1],
                                   schema_steps[2],
                                   schema_steps[3],
+                                  schema_steps[4],
                                   {"CREATE TABLE extra(x); INSERT INTO extra "
                                    "SELECT count(*) FROM thread"}};
     struct recording *recording;
-    assert_int_equal(reader_open(path, steps, 5, &recording, NULL), 0);
-    assert_int_equal(recording_schema(recording), 4);
+    assert_int_equal(reader_open(path, steps, 6, &recording, NULL), 0);
+    assert_int_equal(recording_schema(recording), 5);
     int64_t extra;
     assert_int_equal(db_int(recording_db(recording), "SELECT x FROM extra", &extra), SQLITE_OK);
     assert_int_equal(extra, 3);
@@ -82,10 +83,10 @@ static void an_older_schema_is_migrated_in_a_copy(void **state)
     recording_close(recording);
     assert_true(file_hash() == before);
 
-    steps[4].sql = "CREATE TABLE extra(x); SELECT no_such_function()";
+    steps[5].sql = "CREATE TABLE extra(x); SELECT no_such_function()";
     struct why why = {0};
     recording = NULL;
-    assert_true(reader_open(path, steps, 5, &recording, &why) < 0);
+    assert_true(reader_open(path, steps, 6, &recording, &why) < 0);
     assert_non_null(strstr(why.what, "no_such_function"));
     assert_null(recording);
     assert_true(file_hash() == before);

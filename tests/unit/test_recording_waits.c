@@ -272,7 +272,8 @@ static void a_recording_of_schema_2_has_no_waits_and_opens(void **state)
 {
     (void)state;
     struct fixture fixture = write_fixture(500);
-    patch("DROP TABLE object; DROP TABLE wait; DROP TABLE wait_event; DROP TABLE call;"
+    patch(DROP_HEAP
+          "DROP TABLE object; DROP TABLE wait; DROP TABLE wait_event; DROP TABLE call;"
           "DROP TABLE device; DROP TABLE connection; DROP TABLE request; DROP TABLE request_event;"
           "PRAGMA user_version = 2");
     struct recording *recording = open_good();

@@ -87,6 +87,19 @@ static void a_file_of_schema_3_gets_tables_for_calls_and_keeps_its_waits(void **
                      5);
 }
 
+static void a_file_of_schema_4_gets_tables_for_the_heap_and_keeps_its_calls(void **state)
+{
+    (void)state;
+    AUTO(db_close) sqlite3 *db = open_memory();
+    assert_int_equal(schema_migrate(db, schema_steps, 4, NULL), 0);
+    assert_int_equal(db_exec(db, "INSERT INTO request_event VALUES(1,2,3,4,5,6,7,8,9,10,11)"),
+                     SQLITE_OK);
+    assert_int_equal(schema_migrate(db, schema_steps, 5, NULL), 0);
+    assert_int_equal(get(db, "PRAGMA user_version"), 5);
+    assert_int_equal(get(db, "SELECT payload FROM request_event"), 11);
+    assert_int_equal(get(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'heap_%'"), 6);
+}
+
 static void an_old_file_gets_only_the_steps_it_lacks(void **state)
 {
     (void)state;
@@ -161,6 +174,13 @@ static void kinds_and_units_have_names_both_ways(void **state)
     for (int role = REQUEST_CLIENT; role <= REQUEST_INSIDE; role++)
         assert_int_equal(
             schema_request_role_find(schema_request_role_name((enum request_role)role)), role);
+    for (int kind = HEAP_KIND_HEAP; kind < HEAP_KINDS; kind++)
+        assert_int_equal(schema_heap_kind_find(schema_heap_kind_name((enum heap_kind)kind)), kind);
+    for (int why = HEAP_SNAPSHOT_TIMER; why < HEAP_SNAPSHOT_WHYS; why++)
+        assert_int_equal(schema_heap_why_find(schema_heap_why_name((enum heap_snapshot_why)why)),
+                         why);
+    assert_null(schema_heap_kind_name(HEAP_KINDS));
+    assert_null(schema_heap_why_name(HEAP_SNAPSHOT_WHYS));
     assert_null(schema_device_op_name(DEVICE_OPS));
     assert_null(schema_request_protocol_name((enum request_protocol)0));
     assert_null(schema_request_protocol_name(REQUEST_PROTOCOLS));
@@ -176,6 +196,7 @@ int main(void)
         cmocka_unit_test(names_of_schema_1_become_functions),
         cmocka_unit_test(a_file_of_schema_2_gets_tables_for_waits_and_keeps_the_rest),
         cmocka_unit_test(a_file_of_schema_3_gets_tables_for_calls_and_keeps_its_waits),
+        cmocka_unit_test(a_file_of_schema_4_gets_tables_for_the_heap_and_keeps_its_calls),
         cmocka_unit_test(an_old_file_gets_only_the_steps_it_lacks),
         cmocka_unit_test(a_failing_step_leaves_the_version_before_it),
         cmocka_unit_test(a_newer_file_is_not_migrated_back),
