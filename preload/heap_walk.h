@@ -180,7 +180,6 @@ struct heap_walker {
 };
 /* Changes when nodes or images are others than they were. */
 extern uint32_t heap_walk_stamp;
-void heap_walker_forget(struct heap_walker *walker); /* another thread goes on with it */
 
 /* ---- the tree (heap_tree.c) ---- */
 
