@@ -5,6 +5,7 @@
  *     struct told_thread   a thread's state in the map `threads`, by kernel id: tid, tgid, exec,
  *                          kernel_tgid; round and copies are ours
  *     ref_next()           counts from 1 on every CPU
+ *     STACKS_BY_CALLER     defined: all stacks are of functions that begin; told apart by callers
  *     copy_allowed()       whether this thread's stack is copied, at a place that a number stands
  *                          for; thread->copies are those of this round */
 #pragma once
@@ -40,6 +41,21 @@ static __always_inline __u32 pages_read(__u8 *bytes, __u64 sp, __u32 pages)
     return len;
 }
 
+/* Lowest bits; 0: not part of the place. */
+static __always_inline __u32 place_caller(const struct pt_regs *regs)
+{
+#if !defined(STACKS_BY_CALLER)
+    (void)regs;
+    return 0;
+#elif defined(TARGET_x86_64)
+    __u32 caller = 0;
+    bpf_probe_read_user(&caller, sizeof(caller), (const void *)regs->sp);
+    return caller;
+#else
+    return (__u32)regs_lr(regs);
+#endif
+}
+
 struct copying {
     __u64 ref, now_ns, sp;
     __u32 alike, pid;
@@ -59,7 +75,7 @@ static __always_inline bool copy_fill(struct offcpu_copy *copy, const struct tol
     copy->alike = what->alike;
     copy->known = REGISTERS_KNOWN;
     copy->kernel_tid = what->pid;
-    copy->unused = 0;
+    copy->caller = place_caller(regs);
     copy->address = what->sp;
     copy->pc = regs_pc(regs);
     regs_copy(regs, copy->registers);
@@ -198,7 +214,7 @@ static __always_inline __u64 stack_of(const struct pt_regs *regs, const struct t
                                       __u64 now_ns)
 {
     struct stack_ask ask = {
-        .pc = regs_pc(regs),
+        .pc = offcpu_place_pc(regs_pc(regs), place_caller(regs)),
         .now_ns = now_ns,
         .place = {.sp = regs->sp, .fp = regs_fp(regs), .lr = regs_lr(regs)},
         .kernel_tgid = thread->kernel_tgid,

@@ -229,7 +229,8 @@ int bpf_unit_attach(struct bpf_unit *unit, struct why *why)
     libbpf_print_fn_t old = words_begin();
     bpf_object__for_each_program(program, unit->object)
     {
-        if (r < 0 || bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT ||
+        enum bpf_prog_type type = bpf_program__type(program);
+        if (r < 0 || type == BPF_PROG_TYPE_PERF_EVENT || type == BPF_PROG_TYPE_KPROBE ||
             !bpf_program__autoload(program))
             continue;
         struct bpf_link *link = unit->link_count < LINKS_MAX ? bpf_program__attach(program) : NULL;

@@ -6,7 +6,7 @@
  *     bpf_unit_map_share()  takes a map of another unit in the place of its own
  *     bpf_unit_load()       maps and programs into the kernel
  *     bpf_unit_attach()     programs that name what they hang on (tp_btf, raw_tp); others
- *                           (perf_event) are attached by whoever has their fd
+ *                           (perf_event, uprobe) are attached by whoever has their fd
  *     bpf_unit_close()      all of it goes away, unless something else still holds it
  *
  * What libbpf would print is caught: its words, or the verifier's, are part of `struct why`.

@@ -37,6 +37,7 @@ struct collector_target {
     int pid;           /* root of the process tree */
     uint64_t start_ns; /* when it was started or attached to */
     const char *command;
+    const char *program; /* path of what a spawned one will run; NULL: not known */
     enum target_scope scope;
     const char *cgroup;      /* path of its folder */
     const char *cache_dir;   /* NULL: no cache */

@@ -137,6 +137,8 @@ static int cell_look(struct collector *c, struct heap_window *window, uint32_t i
     if (node == 0)
         return 0;
     if (window->cells.data[index].site == 0) {
+        if (cell->allocations == 0 && cell->frees == 0)
+            return 0; /* made, and not used so far */
         int r = cell_site(c, window, index, node);
         if (r == -E2BIG || r == -EINVAL) {
             c->left_out++; /* beyond a bound of the sink */
@@ -245,6 +247,7 @@ int heap_process_read(struct collector *c, struct heap_window *window, bool is_l
     };
     if (window->process == 0)
         return 0; /* nothing was counted */
+    tally.peak_ns = MAX(tally.peak_ns, window->start_ns); /* ticks are coarse */
     cells_sum(window, &sum, &mapped);
     tally.peak_count = sum.peak_count > 0 ? (uint64_t)sum.peak_count : 0;
     threads_add(c, window, is_last, &tally);

@@ -179,7 +179,7 @@ int told_stacks_take(struct told_stacks *told, const struct offcpu_copy *copy, s
         registers.reg[i] = copy->registers[i];
     struct unwind_slice slice = {.address = copy->address, .bytes = copy->bytes, .len = copy->len};
     struct offcpu_known_key place = {
-        .pc = copy->pc,
+        .pc = offcpu_place_pc(copy->pc, copy->caller),
         .sp = copy->address,
         .kernel_tgid = copy->kernel_tgid,
         .exec = copy->head.exec,

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "collect/uprobe_multi.h"
 #include "collect/uprobe_places.h"
 #include "target/maps.h"
 
@@ -14,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,6 @@
 enum {
     ENTRIES_MAX = 65536, /* of a folder */
     PATH_BYTES = 4096,
-    CLOSERS_MAX = 32,
 };
 
 struct library {
@@ -78,41 +77,11 @@ int uprobes_open(struct uprobes **ret, struct why *why)
     return 0;
 }
 
-/* The kernel waits for everybody who may be in the program, some 200 ms for each: together, where
- * it lets us. */
-struct closing {
-    const int *fds;
-    size_t count, first, step;
-};
-
-static void *close_some(void *context)
-{
-    const struct closing *closing = context;
-    for (size_t i = closing->first; i < closing->count; i += closing->step)
-        close(closing->fds[i]);
-    return NULL;
-}
-
-static void fds_close(const int *fds, size_t count)
-{
-    struct closing shares[CLOSERS_MAX];
-    pthread_t threads[CLOSERS_MAX];
-    size_t step = MIN(count, (size_t)CLOSERS_MAX), begun = 0;
-    for (size_t i = 0; i < step; i++)
-        shares[i] = (struct closing){fds, count, i, step};
-    while (begun < step && pthread_create(&threads[begun], NULL, close_some, &shares[begun]) == 0)
-        begun++;
-    for (size_t i = begun; i < step; i++)
-        close_some(&shares[i]);
-    for (size_t i = 0; i < begun; i++)
-        pthread_join(threads[i], NULL);
-}
-
 void uprobes_close(struct uprobes *uprobes)
 {
     if (!uprobes)
         return;
-    fds_close(uprobes->fds.data, uprobes->fds.len);
+    uprobe_links_close(uprobes->fds.data, uprobes->fds.len);
     VEC_FREE(&uprobes->fds);
     map_u64_deinit(&uprobes->files);
     free(uprobes);
@@ -153,20 +122,6 @@ static int probe_set(struct uprobes *uprobes, const char *path, const struct upr
     return 0;
 }
 
-/* As the kernel has it from Linux 6.6 on: one program on many places of a file. */
-struct multi_link {
-    uint32_t program_fd, target_fd;
-    uint32_t attach_type;
-    uint32_t flags;
-    uint64_t path;
-    uint64_t offsets, reference_offsets, cookies;
-    uint32_t count;
-    uint32_t multi_flags;
-    uint32_t pid;
-    uint32_t unused;
-};
-enum { COMMAND_LINK_CREATE = 28, ATTACH_UPROBE_MULTI = 48, MULTI_RETURN = 1 };
-
 static bool is_alike(const struct uprobe_place *a, const struct uprobe_place *b)
 {
     return a->program_fd == b->program_fd && a->at_return == b->at_return;
@@ -178,19 +133,18 @@ static int multi_set(struct uprobes *uprobes, const char *path, const struct upr
 {
     const struct uprobe_place *first = &places->at[at];
     uint64_t offsets[UPROBE_PLACES_MAX];
-    struct multi_link link = {
-        .program_fd = (uint32_t)first->program_fd,
-        .attach_type = ATTACH_UPROBE_MULTI,
-        .path = (uint64_t)(uintptr_t)path,
-        .offsets = (uint64_t)(uintptr_t)offsets,
-        .multi_flags = first->at_return ? MULTI_RETURN : 0,
+    struct uprobe_multi link = {
+        .program_fd = first->program_fd,
+        .path = path,
+        .offsets = offsets,
+        .at_return = first->at_return,
     };
     for (size_t i = at; i < places->count; i++)
         if (is_alike(&places->at[i], first))
             offsets[link.count++] = places->at[i].offset;
-    AUTO(fd_close) int fd = (int)syscall(SYS_bpf, COMMAND_LINK_CREATE, &link, sizeof(link));
+    AUTO(fd_close) int fd = uprobe_multi_set(&link);
     if (fd < 0)
-        return -errno;
+        return fd;
     if (VEC_PUSH(&uprobes->fds, fd) < 0)
         return -ENOMEM;
     (void)fd_take(&fd);

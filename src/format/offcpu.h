@@ -234,6 +234,13 @@ struct offcpu_head {
 };
 _Static_assert(sizeof(struct offcpu_head) == 24, "shared with BPF");
 
+/* Where a stack is, for "known". Programs that stand where functions begin have few pcs and many
+ * callers: there the caller is part of it. */
+static inline uint64_t offcpu_place_pc(uint64_t pc, uint32_t caller)
+{
+    return pc ^ (uint64_t)caller << 32;
+}
+
 /* A stack that was not recognised, with the pages of it from sp up. */
 struct offcpu_copy {
     struct offcpu_head head;
@@ -243,7 +250,7 @@ struct offcpu_copy {
     uint32_t len;   /* bytes that could be read */
     uint32_t known; /* bit n: registers[n] */
     uint32_t kernel_tid;
-    uint32_t unused;
+    uint32_t caller;  /* lowest bits of its address, where it is part of the place; else 0 */
     uint64_t address; /* of bytes[0]: sp */
     uint64_t pc;
     uint64_t registers[OFFCPU_REGISTERS]; /* by DWARF's numbers */

@@ -14,11 +14,15 @@ struct leaving {
     size_t count;
 };
 
-static int exit_add(struct leaving *leaving, enum function_exit_kind kind)
+static int exit_add(struct leaving *leaving, enum function_exit_kind kind, uint64_t target)
 {
     if (leaving->count == FUNCTION_EXITS_MAX)
         return -E2BIG;
-    leaving->exits[leaving->count++] = (struct function_exit){leaving->code.insn->address, kind};
+    leaving->exits[leaving->count++] = (struct function_exit){
+        .address = leaving->code.insn->address,
+        .kind = kind,
+        .target = target,
+    };
     return 0;
 }
 
@@ -29,13 +33,15 @@ static int instruction_look(struct leaving *leaving)
     if (code->insn->id == 0)
         return -ENOTSUP;
     if (cs_insn_group(code->capstone, code->insn, CS_GRP_RET))
-        return exit_add(leaving, FUNCTION_RETURNS);
+        return exit_add(leaving, FUNCTION_RETURNS, 0);
     if (cs_insn_group(code->capstone, code->insn, CS_GRP_CALL) ||
         !cs_insn_group(code->capstone, code->insn, CS_GRP_JUMP))
         return 0;
     if (!disassembler_target(code, &target))
-        return exit_add(leaving, FUNCTION_JUMPS_ANYWHERE);
-    return target - leaving->start < leaving->size_bytes ? 0 : exit_add(leaving, FUNCTION_JUMPS);
+        return exit_add(leaving, FUNCTION_JUMPS_ANYWHERE, 0);
+    return target - leaving->start < leaving->size_bytes
+               ? 0
+               : exit_add(leaving, FUNCTION_JUMPS, target);
 }
 
 static int bytes_look(struct leaving *leaving, const uint8_t *bytes)

@@ -16,6 +16,7 @@ enum function_exit_kind {
 struct function_exit {
     uint64_t address; /* of the instruction */
     enum function_exit_kind kind;
+    uint64_t target; /* of FUNCTION_JUMPS */
 };
 
 enum { FUNCTION_EXITS_MAX = 64, FUNCTION_EXITS_BYTES_MAX = 64 * 1024 };
