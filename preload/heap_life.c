@@ -544,6 +544,7 @@ static void take_over(const struct heap_self *self)
     struct heap_thread *thread = self->thread;
     if (!thread)
         return;
+    heap_book_left();
     heap_walker_forget(thread->walker);
     thread->place->lost++;
 }
