@@ -164,7 +164,7 @@ static enum unwind_end end_of(const struct heap_node *outermost)
 
 static uint8_t kind_of(const struct heap_node *leaf)
 {
-    if (!leaf->leaf || leaf->pc < HEAP_MMAP)
+    if (!leaf->leaf || leaf->pc < HEAP_MMAP || leaf->pc > HEAP_BRK)
         return HEAP_KIND_HEAP;
     return leaf->pc == HEAP_MUNMAP ? HEAP_KIND_UNMAP : HEAP_KIND_MAP;
 }
