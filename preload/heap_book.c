@@ -88,8 +88,10 @@ static inline struct heap_cell *cell_of(struct heap_thread *thread, uint32_t nod
 /* Before a cell changes: what stood there when the peak was left is what it had at the peak. */
 static inline void cell_changes(struct heap_cell *cell)
 {
+    if (__atomic_load_n(&heap_process->spare, __ATOMIC_RELAXED) < 0)
+        return;
     uint32_t epoch = __atomic_load_n(&heap_process->peak_epoch, __ATOMIC_RELAXED);
-    if (epoch == HEAP_AT_PEAK || LIKELY(cell->epoch == epoch))
+    if (LIKELY(cell->epoch == epoch))
         return;
     cell->peak_count = (int64_t)(cell->allocations - cell->frees);
     cell->peak_bytes = (int64_t)(cell->allocated_bytes - cell->freed_bytes);

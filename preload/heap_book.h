@@ -69,8 +69,7 @@ extern struct heap_room heap_room;
 
 void heap_room_take(struct heap_thread *thread, uint64_t bytes, uint32_t tick);
 void heap_room_give(struct heap_thread *thread, uint64_t bytes);
-NOINLINE void heap_room_settle(struct heap_thread *thread);
-NOINLINE void heap_room_left_peak(void);
+NOINLINE void heap_room_collect(void); /* into `spare` */
 
 /* `bytes` more live than before. The only thread there is needs no atomics. */
 static inline void heap_room_taken(struct heap_thread *thread, uint64_t bytes, uint32_t tick)
@@ -83,43 +82,26 @@ static inline void heap_room_taken(struct heap_thread *thread, uint64_t bytes, u
     process->spare -= (int64_t)bytes;
     if (process->spare >= 0)
         return;
-    if (process->peak_epoch != HEAP_AT_PEAK) {
-        if (LIKELY(heap_room.way % HEAP_ROOM_WAYS == HEAP_ROOM_COMMON))
-            process->peak_epoch = HEAP_AT_PEAK;
-        else
-            heap_room_settle(thread);
-    }
+    if (UNLIKELY(heap_room.way % HEAP_ROOM_WAYS != HEAP_ROOM_COMMON))
+        heap_room_collect();
     process->peak_tick = tick;
 }
 
-/* The peak is what lives now; what it is made of is what the cells say now. */
-static inline void heap_room_next_epoch(struct heap_process *process)
-{
-    int64_t spare = process->spare;
-    if (spare < 0) {
-        process->peak_bytes -= (uint64_t)spare;
-        process->spare = 0;
-    }
-    uint32_t epoch = process->peaks + 1;
-    process->peaks = epoch == HEAP_AT_PEAK ? 1 : epoch;
-    process->peak_epoch = process->peaks;
-}
-
-/* `bytes` less live. What lived at the peak is what lives now, if this is the first since. */
+/* `bytes` less live. When live bytes are past the peak, this is the moment to set it down. */
 static inline void heap_room_given(struct heap_thread *thread, uint64_t bytes)
 {
     struct heap_process *process = heap_process;
-    if (UNLIKELY(!thread->alone)) {
+    if (UNLIKELY(!thread->alone || heap_room.way % HEAP_ROOM_WAYS != HEAP_ROOM_COMMON)) {
         heap_room_give(thread, bytes);
         return;
     }
-    if (process->peak_epoch == HEAP_AT_PEAK) {
-        if (LIKELY(heap_room.way % HEAP_ROOM_WAYS == HEAP_ROOM_COMMON))
-            heap_room_next_epoch(process);
-        else
-            heap_room_left_peak();
+    int64_t spare = process->spare;
+    if (spare < 0) {
+        process->peak_bytes -= (uint64_t)spare;
+        process->peak_epoch++;
+        spare = 0;
     }
-    process->spare += (int64_t)bytes;
+    process->spare = spare + (int64_t)bytes;
 }
 
 /* ---- samples ---- */

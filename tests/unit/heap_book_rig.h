@@ -148,16 +148,18 @@ static struct heap_cell *rig_cell(unsigned thread, uint32_t node)
             return &heap_cells[i];
     return NULL;
 }
+static bool rig_is_kept(const struct heap_cell *cell)
+{
+    return rig_room() >= 0 && cell->epoch == heap_process->peak_epoch;
+}
 static int64_t rig_peak_count_of(const struct heap_cell *cell)
 {
-    return cell->epoch == heap_process->peak_epoch ? cell->peak_count
-                                                   : (int64_t)(cell->allocations - cell->frees);
+    return rig_is_kept(cell) ? cell->peak_count : (int64_t)(cell->allocations - cell->frees);
 }
 static int64_t rig_peak_bytes_of(const struct heap_cell *cell)
 {
-    return cell->epoch == heap_process->peak_epoch
-               ? cell->peak_bytes
-               : (int64_t)(cell->allocated_bytes - cell->freed_bytes);
+    return rig_is_kept(cell) ? cell->peak_bytes
+                             : (int64_t)(cell->allocated_bytes - cell->freed_bytes);
 }
 
 static uint64_t rig_random(uint64_t *state)
