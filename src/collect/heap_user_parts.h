@@ -79,7 +79,6 @@ struct heap_window {
     struct map_u64 sites;   /* of the sink to index + 1 of the first cell */
     struct map_u64 threads; /* tid to the sink's id */
     uint64_t moments, moment_ns;
-    uint64_t peak_seen, peak_seen_ns; /* the highest so far, and since when */
 };
 
 struct heap_window_at {

@@ -200,16 +200,6 @@ int heap_cells_read(struct collector *c, struct heap_window *window)
 
 /* ---- the process ---- */
 
-/* While a peak is in the making the library does not say when: that is seen from here. */
-static void peak_watch(struct heap_window *window, int64_t room, uint64_t now_ns)
-{
-    uint64_t peak = heap_peak_bytes(window->shared, room);
-    if (peak <= window->peak_seen)
-        return;
-    window->peak_seen = peak;
-    window->peak_seen_ns = now_ns;
-}
-
 static void threads_add(struct collector *c, const struct heap_window *window, bool is_last,
                         struct heap_process_tally *ret)
 {
@@ -260,19 +250,15 @@ int heap_process_read(struct collector *c, struct heap_window *window, bool is_l
 {
     const struct heap_process *shared = window->shared;
     const struct heap_header *header = preload_heap_header(c->preload);
-    int64_t room = room_of(window);
     struct heap_tally sum = {0};
     uint64_t mapped = 0;
     struct heap_process_tally tally = {
-        .peak_bytes = heap_peak_bytes(shared, room),
+        .peak_bytes = heap_peak_bytes(shared, room_of(window)),
         .peak_ns = header->start_ns + (uint64_t)shared->peak_tick * HEAP_TICK_NS,
         .life_unit_ns = HEAP_TICK_NS,
     };
     if (window->process == 0)
-        return 0; /* nothing was counted */
-    peak_watch(window, room, clock_mono_ns());
-    if (room < 0)
-        tally.peak_ns = window->peak_seen_ns;
+        return 0;                                         /* nothing was counted */
     tally.peak_ns = MAX(tally.peak_ns, window->start_ns); /* ticks are coarse */
     cells_sum(window, &sum, &mapped);
     tally.peak_count = sum.peak_count > 0 ? (uint64_t)sum.peak_count : 0;
@@ -308,13 +294,11 @@ static uint64_t own_bytes(const struct heap_window *window)
 int heap_moment_read(struct collector *c, struct heap_window *window, uint64_t now_ns, bool is_gone)
 {
     struct proc_stat stat;
-    int64_t room = room_of(window);
-    peak_watch(window, room, now_ns);
     if (window->process == 0 || (!is_gone && now_ns < window->moment_ns))
         return 0;
     struct heap_moment moment = {.process = window->process,
                                  .time_ns = now_ns,
-                                 .live_bytes = heap_live_bytes(window->shared, room)};
+                                 .live_bytes = heap_live_bytes(window->shared, room_of(window))};
     if (!is_gone && !window->is_foreign && proc_stat_read((int)window->pid, 0, &stat) == 0)
         moment.rss_bytes = stat.rss_bytes - MIN(stat.rss_bytes, own_bytes(window));
     /* The longer it runs, the fewer: a picture has only so many columns. */

@@ -338,6 +338,7 @@ static void exec_begins_anew(void **state)
     struct made first = window_take(f, PID, 200);
     cell_add(&first, node_add(&first, 0, HEAP_MALLOC, true), 1, 10);
     assert_int_equal(heap_windows_look(&f->c, 300), 0);
+    assert_int_equal(heap_thread_note(&f->c, f->c.windows.data[0].it, 300, PID), 0);
     assert_int_equal(heap_windows_end(&f->c, PID, 300), 0); /* told of before stacks is */
     process_begin(f, PID, 300, "/no/second");
     struct made second = window_take(f, PID, 400);
