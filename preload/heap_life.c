@@ -223,7 +223,6 @@ static void process_fill(uint32_t parent)
     process->nodes_max = layout.nodes;
     process->cells_max = layout.cells;
     process->logs_max = layout.logs;
-    process->peak_epoch = HEAP_AT_PEAK;
     process->nodes = 2; /* none, and "somewhere" */
     __atomic_store_n(&process->magic, HEAP_MAGIC, __ATOMIC_RELEASE);
 }
