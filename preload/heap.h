@@ -1,7 +1,7 @@
 /* What the parts of the heap library share: hooks (heap_hooks*.c), walk (heap_walk*.c), book
  * (heap_book*.c) and the life of a process and its threads in it (heap_life.c).
  *
- *     hook → heap_enter() → heap_walk() → heap_book_allocated() → heap_leave()
+ *     hook → the real call → heap_enter() → heap_walk() → heap_book_allocated() → heap_leave()
  *
  * A library of its own, apart from that for locks and I/O: it lives in somebody else's malloc().
  * It allocates nothing but by mmap(), prints nothing, keeps errno, calls nothing that could
@@ -53,6 +53,7 @@ struct heap_at {
 
 /* A thread in this process. In memory of the library's own, not in TLS: a thread with the
  * smallest stack there is must not notice. */
+enum { HEAP_LATER_MAX = 64 };
 struct heap_walker; /* heap_walk.h: the last stack, frame by frame */
 struct heap_thread {
     uint64_t generation; /* of the process it belongs to */
@@ -71,13 +72,23 @@ struct heap_thread {
     uint64_t *log; /* NULL: none yet */
     uint32_t log_tick;
     bool log_over; /* nobody reads it, or there was no room for one */
+    /* What signal handlers did while this thread was counting. */
+    uint32_t later_count;
+    struct heap_later {
+        void *memory;
+        uint64_t size;
+        bool freed; /* and is to be given back then, not before */
+    } later[HEAP_LATER_MAX];
 };
 
 /* What a thread has in TLS, and no more. */
 struct heap_self {
     struct heap_thread *thread; /* NULL: none yet */
-    uint8_t depth;              /* hooks that this thread is in: the outermost counts */
-    uint8_t refused;            /* it cannot be counted; do not try again */
+    const uint64_t *busy;       /* mark in the frame of the hook that counts now; NULL: none */
+    const void *last;           /* memory that a hook counted last, if functions nest */
+    const void *freeing;        /* memory that an outer hook has counted as freed */
+    bool later;                 /* something is left to do for whoever leaves */
+    bool looking;               /* for the functions behind the hooks */
 };
 extern __thread struct heap_self heap_self __attribute__((tls_model("initial-exec")));
 
@@ -93,32 +104,48 @@ extern uint32_t heap_hash_mask;
 /* In a page that a fork leaves empty in the child: 0 there until it has a window of its own. */
 extern uint64_t *heap_generation;
 
-NOINLINE struct heap_thread *heap_thread_make(void); /* NULL: it cannot be counted */
+/* glibc's word on whether there is one thread only; else it points to false. */
+extern const char *heap_single;
 
-/* Around everything that counts: NULL when the call is not to be counted (off, nested in another
- * hook). Nested calls, such as operator new's malloc(), are part of the outer. What a signal
- * handler allocates while the thread is inside: counted by the outer hook when it leaves
- * (heap_defer()). */
-static inline struct heap_thread *heap_enter(void)
+/* Around everything that counts; NULL when it is not to be counted now: off, or a signal handler
+ * has interrupted this thread in here (heap_hooks.c then puts it off until the outer one leaves).
+ * `mark` lies in the caller's frame and stays there until heap_leave(): a handler that never
+ * returns leaves one behind, which is then overwritten or in a frame that is gone.
+ *
+ * The functions behind the hooks are called outside of it: what they call in turn, and what a
+ * handler does that interrupts them, is counted as any other call. */
+NOINLINE struct heap_thread *heap_enter_slow(uint64_t *mark);
+static inline uint64_t heap_mark(const uint64_t *mark)
+{
+    return (uint64_t)mark ^ UINT64_C(0x6865617020686f6f);
+}
+static inline struct heap_thread *heap_enter(uint64_t *mark)
 {
     struct heap_self *self = &heap_self;
-    if (UNLIKELY(!heap_on || self->depth > 0))
-        return NULL;
     struct heap_thread *thread = self->thread;
-    if (UNLIKELY(!thread ||
-                 thread->generation != __atomic_load_n(heap_generation, __ATOMIC_RELAXED)))
-        thread = heap_thread_make();
-    if (UNLIKELY(!thread))
-        return NULL;
-    self->depth = 1;
+    if (UNLIKELY(!thread || self->busy ||
+                 thread->generation != __atomic_load_n(heap_generation, __ATOMIC_RELAXED) ||
+                 __atomic_load_n(&heap_header->over, __ATOMIC_RELAXED)))
+        return heap_enter_slow(mark);
+    *(volatile uint64_t *)mark = heap_mark(mark);
+    self->busy = mark;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread->alone = *(const volatile char *)heap_single != 0;
     return thread;
 }
+NOINLINE void heap_leave_slow(void);
 static inline void heap_leave(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    heap_self.depth = 0;
+    heap_self.busy = NULL;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (UNLIKELY(heap_self.later))
+        heap_leave_slow();
 }
+
+/* What is to be counted when the interrupted hook leaves, at no stack in particular; freed memory
+ * is given back then. False: there is none, or no room; it is for the caller to go on. */
+bool heap_put_off(void *memory, uint64_t size, bool freed);
 
 void *heap_map(size_t bytes); /* private memory, zero, reserved only; NULL: none */
 long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* -errno */
@@ -129,6 +156,8 @@ long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* 
  * anew. */
 uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at);
 struct heap_walker *heap_walker_make(void); /* NULL: no memory */
+/* It is another thread's from now on, or was interrupted for ever: nothing in it holds. */
+void heap_walker_forget(struct heap_walker *walker);
 /* After dlclose() and dlopen(): what is known of code may be wrong. */
 void heap_walk_images_changed(bool gone);
 /* The process is a child of fork(): the tree begins anew, rules stay. */
@@ -191,4 +220,5 @@ void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 /* ---- hooks (heap_hooks.c, heap_next.c) ---- */
 
-bool heap_hooks_resolve(void); /* finds the functions behind the hooks */
+bool heap_hooks_resolve(void);   /* finds the functions behind the hooks */
+bool heap_hooks_are_first(void); /* malloc() is ours for all of the program */

@@ -15,6 +15,7 @@
     ROW(waits)                                                                                     \
     ROW(locks)                                                                                     \
     ROW(io)                                                                                        \
+    ROW(heap)                                                                                      \
     ROW(report)                                                                                    \
     ROW(query)                                                                                     \
     ROW(import)                                                                                    \

@@ -122,6 +122,8 @@ static int load_tables(struct loader *loader)
         r = recording_each_heap_snapshot_row(recording, add_snapshot_row, loader, loader->why);
     if (r == 0)
         r = recording_each_heap_moment(recording, add_moment, loader, loader->why);
+    if (r == 0)
+        r = recording_heap_events(recording, &heap->event_count, loader->why);
     return r;
 }
 

@@ -144,7 +144,7 @@ static int record_and_open(const struct cmd_call *call, const struct axis_opts *
     snprintf(path, sizeof(path), "%s/recording.whyslow", folder);
     run->output = opts->keep ? opts->keep : path;
     run->duration_ns = opts->duration_ns;
-    run->offcpu.tier = run->io.tier = tier_of(opts->tier);
+    run->offcpu.tier = run->io.tier = run->heap.tier = tier_of(opts->tier);
     r = record(call, run, &result, why);
     run->output = NULL;
     if (r == 0) {

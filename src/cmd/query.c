@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "store/db.h"
+#include "store/heap_event_table.h"
 #include "store/reader.h"
 #include "store/sample_table.h"
 #include "store/schema.h"
@@ -291,6 +292,8 @@ static int count_rows(struct query *query, const char *table, int64_t *ret)
     sqlite3 *db = recording_db(query->recording);
     char *sql = strcmp(table, "sample") == 0
                     ? sqlite3_mprintf("SELECT ifnull(sum(samples), 0) FROM chunk")
+                : strcmp(table, "heap_event") == 0
+                    ? sqlite3_mprintf("SELECT ifnull(sum(events), 0) FROM heap_chunk")
                     : sqlite3_mprintf("SELECT count(1) FROM \"%w\"", table);
     int rc = sql ? db_int(db, sql, ret) : SQLITE_NOMEM;
     sqlite3_free(sql);
@@ -335,6 +338,8 @@ static int query_report(const struct cmd_call *call, struct query *query, struct
     const struct query_opts *opts = call->opts;
     struct recording *recording = query->recording;
     int r = sample_table_register(recording, why);
+    if (r == 0)
+        r = heap_event_table_register(recording, why);
     if (r == 0)
         r = stack_text_register(recording, why);
     if (r < 0)
@@ -392,7 +397,8 @@ const struct command cmd_query = {
              "JSON or as Markdown. The recording is never changed. Without SQL, lists the tables; "
              "docs/recording.md describes them.\n\n"
              "Beside the plain tables there are: sample(series, time_ns, thread, stack, weight), "
-             "which unpacks the stored samples while it is read, and the functions "
+             "and heap_event(time_ns, thread, kind, address, size_bytes, stack), which unpack what "
+             "is stored while they are read, and the functions "
              "stack_text(stack), \"main;decode;inner\", and frame_text(frame).",
     .options = query_options,
     .options_size = sizeof(struct query_opts),

@@ -39,6 +39,10 @@ struct record_cmd_opts {
     bool no_io_stacks;
     bool no_requests;
     bool keep_payloads;
+    bool heap;
+    uint64_t sample_bytes;
+    uint64_t snapshot_ns;
+    uint32_t temporary_within;
     const char *tier;
     bool debuginfod;
     bool no_symbols;
@@ -62,8 +66,8 @@ static const struct opt record_options[] = {
     {"cgroup", 0, OPT_TEXT, offsetof(struct record_cmd_opts, cgroup), "PATH",
      "record every process of a cgroup; the path below /sys/fs/cgroup", NULL, NULL, false},
     {"cpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, cpu), NULL,
-     "where CPU time goes; the default unless --offcpu, --locks or --io is given", NULL, NULL,
-     false},
+     "where CPU time goes; the default unless --offcpu, --locks, --io or --heap is given", NULL,
+     NULL, false},
     {"offcpu", 0, OPT_FLAG, offsetof(struct record_cmd_opts, offcpu), NULL,
      "where threads wait, for what, and who ends it", NULL, NULL, false},
     {"locks", 0, OPT_FLAG, offsetof(struct record_cmd_opts, locks), NULL,
@@ -77,8 +81,21 @@ static const struct opt record_options[] = {
      "--io without looking at what is said on sockets", NULL, NULL, false},
     {"keep-payloads", 0, OPT_FLAG, offsetof(struct record_cmd_opts, keep_payloads), NULL,
      "--io keeps the text of requests as it was sent; never passwords", NULL, NULL, false},
+    {"heap", 0, OPT_FLAG, offsetof(struct record_cmd_opts, heap), NULL,
+     "what is allocated and freed, what lives at the peak and what is left, by stack", NULL, NULL,
+     false},
+    {"sample", 0, OPT_SIZE, offsetof(struct record_cmd_opts, sample_bytes), "SIZE",
+     "--heap counts one allocation in so many bytes (512KiB): cheaper, figures are estimates", NULL,
+     NULL, false},
+    {"snapshot", 0, OPT_DURATION, offsetof(struct record_cmd_opts, snapshot_ns), "TIME",
+     "--heap keeps what lives each time so much has passed; SIGUSR2 to whyslow keeps it at once",
+     NULL, NULL, false},
+    {"temporary", 0, OPT_U32, offsetof(struct record_cmd_opts, temporary_within), "N",
+     "--heap calls temporary what is freed before the thread's Nth next allocation", "1", NULL,
+     false},
     {"tier", 0, OPT_CHOICE, offsetof(struct record_cmd_opts, tier), "TIER",
-     "how waits, locks and calls are seen: by the kernel (needs root, or CAP_BPF and CAP_PERFMON), "
+     "how waits, locks, calls and the heap are seen: by the kernel (needs root, or CAP_BPF and "
+     "CAP_PERFMON), "
      "or from user space",
      "auto", "auto|kernel|user", false},
     {"debuginfod", 0, OPT_FLAG, offsetof(struct record_cmd_opts, debuginfod), NULL,
@@ -126,6 +143,25 @@ static int io_check(const struct record_cmd_opts *opts, struct why *why)
     if (opts->keep_payloads && opts->no_requests)
         return why_set(why, WHY_USAGE, EINVAL, "give one of them",
                        "--keep-payloads and --no-requests exclude each other");
+    return 0;
+}
+
+static int heap_check(const struct record_cmd_opts *opts, struct why *why)
+{
+    enum { TEMPORARY_MAX = 16 };
+    const char *name = opts->sample_bytes            ? "--sample"
+                       : opts->snapshot_ns           ? "--snapshot"
+                       : opts->temporary_within != 1 ? "--temporary"
+                                                     : NULL;
+    if (name && !opts->heap)
+        return why_set(why, WHY_USAGE, EINVAL, "add --heap, or leave it out",
+                       "%s says how the heap is recorded, but --heap is missing", name);
+    if (opts->temporary_within < 1 || opts->temporary_within > TEMPORARY_MAX)
+        return why_set(why, WHY_USAGE, EINVAL, NULL, "--temporary must be 1 to %d", TEMPORARY_MAX);
+    if (opts->heap && (opts->all || opts->cgroup))
+        return why_set(why, WHY_USAGE, EINVAL,
+                       "whyslow record --heap -- COMMAND; as root also --heap -p PID",
+                       "--heap is for a program, not for all of them");
     return 0;
 }
 
@@ -229,6 +265,16 @@ static int io_show(const struct cmd_call *call, struct arena *arena, struct reco
     return 0;
 }
 
+/* What was not seen is an error, but not before the rest is shown. */
+static void heap_show(const struct cmd_call *call, const struct record_run_result *result)
+{
+    if (result->heap_na[0] || !result->heap_tier[0])
+        return;
+    fprintf(call->err, "whyslow: heap: counted %s\n",
+            strcmp(result->heap_tier, "user") == 0 ? "by the library in the program"
+                                                   : "by the kernel");
+}
+
 static void next_show(FILE *err, const char *command, const char *path)
 {
     fprintf(err, "whyslow: next: whyslow %s ", command);
@@ -252,6 +298,7 @@ static int show(const struct cmd_call *call, const struct record_run_opts *run,
     recording_close(recording);
     if (r < 0)
         return r;
+    heap_show(call, result);
     fputs("whyslow: recorded to ", call->err);
     text_print(call->err, str_from(result->path));
     fputc('\n', call->err);
@@ -263,6 +310,10 @@ static int show(const struct cmd_call *call, const struct record_run_opts *run,
         next_show(call->err, "locks", result->path);
     if (run->io.calls)
         next_show(call->err, "io", result->path);
+    if (run->heap.on && !result->heap_na[0])
+        next_show(call->err, "heap", result->path);
+    if (result->heap_na[0])
+        return record_heap_unseen(result, why);
     return arena_failed(&arena) ? why_nomem(why) : 0;
 }
 
@@ -281,7 +332,7 @@ static int record_run(const struct cmd_call *call, struct why *why)
                                                               : PERF_STACKS_SLICE,
                 .debuginfod = opts->debuginfod,
                 .no_symbols = opts->no_symbols,
-                .no_samples = (opts->offcpu || opts->locks || opts->io) && !opts->cpu,
+                .no_samples = (opts->offcpu || opts->locks || opts->io || opts->heap) && !opts->cpu,
                 .cache_dir = symbols_cache_dir(cache, sizeof(cache))},
         .offcpu = {.waits = opts->offcpu, .locks = opts->locks, .tier = tier},
         .io = {.calls = opts->io,
@@ -289,11 +340,18 @@ static int record_run(const struct cmd_call *call, struct why *why)
                .requests = !opts->no_requests,
                .payloads = opts->keep_payloads,
                .tier = tier},
+        .heap = {.on = opts->heap,
+                 .tier = tier,
+                 .sample_bytes = opts->sample_bytes,
+                 .snapshot_ns = opts->snapshot_ns,
+                 .temporary_within = opts->temporary_within},
         .output = opts->output,
         .duration_ns = opts->duration_ns,
         .progress = call->err,
     };
     int r = io_check(opts, why);
+    if (r == 0)
+        r = heap_check(opts, why);
     if (r == 0)
         r = scope_find(call, &run, why);
     if (r == 0 && run.cpu.scope == TARGET_SPAWNED) {
@@ -318,6 +376,7 @@ static const struct cmd_example record_examples[] = {
     {"whyslow record -p 1234 -d 10", "a running process for ten seconds"},
     {"whyslow record --cpu --offcpu --locks -- ./app", "where it computes and where it waits"},
     {"whyslow record --io -- ./app", "its files, peers and requests"},
+    {"whyslow record --heap -- ./app", "what it allocates, and what is left"},
     {"whyslow record -a -d 10 -o machine.whyslow", "the whole machine"},
     {0},
 };
@@ -340,6 +399,12 @@ const struct command cmd_record = {
         "MySQL, Redis, DNS). Texts are kept without their values, of values only whether they "
         "differ; --keep-payloads keeps them as they were sent, but never passwords. Without the "
         "kernel's help a library in the command tells of its calls, of calls through libc only.\n\n"
+        "--heap counts every allocation where it is made: a library in the command walks the stack "
+        "and adds it up, so that nothing is lost and nothing is waited for; with --sample only "
+        "some "
+        "are looked at. What lives is kept at the end, at the peak, at --snapshot and at each "
+        "SIGUSR2 that whyslow gets. Programs that do not take the library (static ones, those with "
+        "a malloc() of their own, running ones with -p) the kernel tells of, as root.\n\n"
         "A command keeps its terminal, streams and signals; its exit status is passed on (128 and "
         "the signal's number if one ended it). Ctrl-C is the command's; with -p, -a or --cgroup "
         "it ends the recording. Killing whyslow leaves the target running and what was recorded "

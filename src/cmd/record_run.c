@@ -11,6 +11,7 @@
 #include "store/writer.h"
 #include "target/interrupt.h"
 #include "target/preload.h"
+#include "target/preload_heap.h"
 #include "target/proc.h"
 #include "target/spawn.h"
 #include "version.h"
@@ -44,15 +45,19 @@ struct record {
     struct collector *cpu; /* the others follow it */
     struct record_part parts[RECORD_PARTS_MAX];
     size_t part_count;
-    struct collector *offcpu; /* one of the parts, or NULL */
-    struct collector *locks;  /* the same */
-    struct collector *io;     /* the same */
-    struct preload *preload;  /* the library in the target, for `locks` and `io` */
-    char library_na[512];     /* why there is none although it would help; empty */
-    char locks_na[512];       /* what that means for locks; empty */
-    struct spawn *spawn;      /* NULL unless the target is ours */
-    int pidfd;                /* of a process that is not; -1 without one */
-    struct pollfd *fds;       /* the rings, then the target */
+    struct collector *offcpu;          /* one of the parts, or NULL */
+    struct collector *locks;           /* the same */
+    struct collector *io;              /* the same */
+    struct collector *heap;            /* the same */
+    struct preload_heap *preload_heap; /* the library in the target, for `heap` */
+    unsigned snapshots;                /* asked for so far */
+    bool snapshots_watched;
+    struct preload *preload; /* the library in the target, for `locks` and `io` */
+    char library_na[512];    /* why there is none although it would help; empty */
+    char locks_na[512];      /* what that means for locks; empty */
+    struct spawn *spawn;     /* NULL unless the target is ours */
+    int pidfd;               /* of a process that is not; -1 without one */
+    struct pollfd *fds;      /* the rings, then the target */
     size_t fd_count;
     struct progress progress;
     void (*old_xfsz)(int);
@@ -123,11 +128,50 @@ static void library_prepare(struct record *record)
         memcpy(record->locks_na, record->library_na, sizeof(record->locks_na));
 }
 
+/* The heap can be seen in two ways, or not at all: then there is nothing to record. */
+static int heap_prepare(struct record *record, struct why *why)
+{
+    const struct heap_opts *heap = &record->opts->heap;
+    enum target_scope scope = record->opts->cpu.scope;
+    if (!heap->on)
+        return 0;
+    enum tier tier = heap_plan(heap, scope == TARGET_SPAWNED ? record->opts->program : NULL, why);
+    if (tier == TIER_NONE)
+        return -why->error;
+    struct preload_heap_opts opts = {
+        .cache_dir = record->opts->cpu.cache_dir,
+        .sample_bytes = heap->sample_bytes,
+        .temporary_within = MAX(heap->temporary_within, 1u),
+        .log = heap->log,
+    };
+    return tier == TIER_USER ? preload_heap_open(&opts, &record->preload_heap, why) : 0;
+}
+
+static const char *const *target_environment(const struct record *record)
+{
+    const char *const *others = record->preload ? preload_environment(record->preload) : NULL;
+    return record->preload_heap ? preload_heap_environment(record->preload_heap, others) : others;
+}
+
+/* The target has our signals as they were given to us; from here on this one is ours. */
+static void snapshots_watch(struct record *record)
+{
+    if (!record->opts->heap.on)
+        return;
+    interrupt_snapshot_watch(true);
+    record->snapshots_watched = true;
+}
+
 static int target_start(struct record *record, struct why *why)
 {
     library_prepare(record);
-    if (record->opts->cpu.scope != TARGET_SPAWNED)
+    int r = heap_prepare(record, why);
+    if (r < 0)
+        return r;
+    if (record->opts->cpu.scope != TARGET_SPAWNED) {
+        snapshots_watch(record);
         return 0;
+    }
     struct spawn_opts spawn = {
         .argv = record->opts->argv,
         .path = record->opts->program,
@@ -136,12 +180,13 @@ static int target_start(struct record *record, struct why *why)
         .error = SPAWN_INHERIT,
         .foreground = true,
         .hold = true,
-        .environment = record->preload ? preload_environment(record->preload) : NULL,
+        .environment = target_environment(record),
     };
     /* The target is given what we were given. */
     signal(SIGXFSZ, record->old_xfsz);
-    int r = spawn_start(&spawn, &record->spawn, why);
+    r = spawn_start(&spawn, &record->spawn, why);
     signal(SIGXFSZ, SIG_IGN);
+    snapshots_watch(record);
     return r;
 }
 
@@ -201,6 +246,12 @@ static int parts_start(struct record *record, int pid, struct why *why)
     }
     if (r == 0 && opts->io.calls)
         r = io_part(record, &target, why);
+    if (r == 0 && opts->heap.on) {
+        r = heap_start(&opts->heap, record->preload_heap, &target,
+                       recording_writer_sink(record->writer), &record->heap, why);
+        if (r == 0)
+            r = part_add(record, &collector_heap, record->heap);
+    }
     return r;
 }
 
@@ -216,7 +267,7 @@ static int collector_start(struct record *record, struct why *why)
         r = parts_start(record, cpu.pid, why);
     if (r < 0)
         return r;
-    record->fds = calloc(CPUS_POLLED_MAX + 2 * PART_FDS_MAX + 2, sizeof(*record->fds));
+    record->fds = calloc(CPUS_POLLED_MAX + 3 * PART_FDS_MAX + 2, sizeof(*record->fds));
     if (!record->fds)
         return why_nomem(why);
     record->fd_count = cpu_poll_fds(record->cpu, record->fds, CPUS_POLLED_MAX);
@@ -225,6 +276,9 @@ static int collector_start(struct record *record, struct why *why)
                                             PART_FDS_MAX);
     if (record->io)
         record->fd_count += io_poll_fds(record->io, record->fds + record->fd_count, PART_FDS_MAX);
+    if (record->heap)
+        record->fd_count += heap_poll_fds(record->heap, record->fds + record->fd_count,
+                                          PART_FDS_MAX);
     if (record->locks)
         record->fd_count += locks_user_poll_fds(record->locks, record->fds + record->fd_count, 1);
     if (record->spawn)
@@ -244,11 +298,20 @@ static void fail(struct record *record, int r, const struct why *why)
     }
 }
 
+static void snapshot_look(struct record *record)
+{
+    if (!record->snapshots_watched || record->snapshots == interrupt_snapshot_count())
+        return;
+    record->snapshots = interrupt_snapshot_count();
+    heap_snapshot(record->heap);
+}
+
 static void collect(struct record *record)
 {
     struct why why = {0};
     if (!record->collecting)
         return;
+    snapshot_look(record);
     int r = collector_cpu.drain(record->cpu, &why);
     for (size_t i = 0; i < record->part_count && r == 0; i++)
         r = record->parts[i].ops->drain(record->parts[i].collector, &why);
@@ -467,11 +530,36 @@ static void result_fill(struct record *record, struct record_run_result *result)
         snprintf(result->io_tier, sizeof(result->io_tier), "%s", tier_name(io_tier(record->io)));
         snprintf(result->io_na, sizeof(result->io_na), "%s", na ? na : "");
     }
+    if (record->heap) {
+        const char *na = heap_na(record->heap);
+        snprintf(result->heap_tier, sizeof(result->heap_tier), "%s", heap_tier(record->heap));
+        snprintf(result->heap_na, sizeof(result->heap_na), "%s", na ? na : "");
+    }
     if (record->locks && locks_user_na(record->locks))
         snprintf(record->locks_na, sizeof(record->locks_na), "%s", locks_user_na(record->locks));
     snprintf(result->locks_na, sizeof(result->locks_na), "%s", record->locks_na);
     result->samples = counts.samples;
     result->status = shell_status(record);
+}
+
+/* An empty answer is none. */
+static int heap_check(const struct record_run_opts *opts, const struct record_run_result *result,
+                      struct why *why)
+{
+    bool is_alone = opts->cpu.no_samples && !opts->offcpu.waits && !opts->offcpu.locks &&
+                    !opts->io.calls;
+    if (!result->heap_na[0] || !is_alone)
+        return 0;
+    return record_heap_unseen(result, why);
+}
+
+int record_heap_unseen(const struct record_run_result *result, struct why *why)
+{
+    bool is_user = strcmp(result->heap_tier, "user") == 0;
+    return why_set(why, WHY_FAILED, ENODATA,
+                   is_user ? "as root '--tier kernel' sees programs that do not take the library"
+                           : "does it allocate through malloc()? 'whyslow doctor' tells what it is",
+                   "no allocation was seen: %.600s", result->heap_na);
 }
 
 int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
@@ -491,17 +579,23 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     if (opts->cpu.scope != TARGET_SPAWNED)
         progress_end(&record.progress);
     result_fill(&record, &result);
+    if (r == 0)
+        r = heap_check(opts, &result, why);
+    if (record.snapshots_watched)
+        interrupt_snapshot_watch(false);
     for (size_t i = record.part_count; i-- > 0;)
         record.parts[i].ops->close(record.parts[i].collector);
     if (record.cpu)
         collector_cpu.close(record.cpu);
     spawn_close(record.spawn);
     preload_close(record.preload);
+    preload_heap_close(record.preload_heap);
     fd_close(&record.pidfd);
     free(record.fds);
     recording_writer_close(record.writer);
     signal(SIGXFSZ, record.old_xfsz);
-    if (r < 0 && result.samples == 0 && !record.offcpu && !record.io)
+    bool is_heap = record.heap && !result.heap_na[0];
+    if (r < 0 && result.samples == 0 && !record.offcpu && !record.io && !is_heap)
         output_remove(result.path);
     if (r == 0)
         *ret = result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collect/cpu.h"
+#include "collect/heap.h"
 #include "collect/io.h"
 #include "collect/offcpu.h"
 
@@ -12,6 +13,7 @@ struct record_run_opts {
     struct cpu_opts cpu;       /* .no_samples: another axis was asked for, not this one */
     struct offcpu_opts offcpu; /* neither waits nor locks: not asked for */
     struct io_opts io;         /* .calls: asked for */
+    struct heap_opts heap;     /* .on: asked for */
     char *const *argv;         /* TARGET_SPAWNED */
     const char *program;
     const char *output;   /* NULL: the first free of recording.whyslow, recording-2.whyslow, … */
@@ -32,8 +34,13 @@ struct record_run_result {
     char locks_na[512];  /* why owners and holds of locks are not in it; empty: they are */
     char io_tier[16];    /* empty: calls were not asked for */
     char io_na[512];     /* why not a higher tier; empty: it is the best */
+    char heap_tier[16];  /* empty: the heap was not asked for */
+    char heap_na[768];   /* why nothing was seen of it; empty: something was */
 };
 
-/* Interrupts must be watched. A target that fails is no error. */
+/* Interrupts must be watched. A target that fails is no error; a heap that was not seen is one,
+ * unless something else was asked for, too: then it is told in the result. */
 MUST_USE int record_into_file(const struct record_run_opts *opts, struct record_run_result *ret,
                               struct why *why);
+/* The error of a result with `heap_na`. */
+int record_heap_unseen(const struct record_run_result *result, struct why *why);

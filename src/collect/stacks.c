@@ -135,7 +135,7 @@ static uint64_t address_in(const struct stacks *st, uint32_t process, uint32_t i
     return pc;
 }
 
-static int unknown_frame(struct stacks *st, unsigned reason, uint32_t *ret)
+int unknown_frame(struct stacks *st, unsigned reason, uint32_t *ret)
 {
     if (!st->unknown[reason]) {
         struct frame_info info = {.kind = FRAME_UNKNOWN, .reason = reason};

@@ -119,6 +119,28 @@ uint64_t stacks_generation(const struct stacks *stacks, int pid);
  * that is known to be code. */
 uint64_t stacks_code_at(const struct stacks *stacks, int pid, uint64_t address);
 
+/* Stacks that a program has walked itself (stacks_told.c): frames by the image they are of, which
+ * may be gone from its place by now. */
+struct stacks_told_image {
+    uint64_t start, end; /* where it lies, or lay */
+    struct str path;     /* as the loader knows it; empty: the program itself */
+};
+/* An image, kept open from here on; for the next one. While its process is there. */
+MUST_USE int stacks_told_image(struct stacks *stacks, int pid, const struct stacks_told_image *told,
+                               uint32_t *ret_image);
+/* `address` is one of the image, to look up as it stands. */
+MUST_USE int stacks_told_frame(struct stacks *stacks, uint32_t image, uint64_t address,
+                               uint32_t *ret_frame);
+/* What is mapped there now, where nothing better is known. */
+MUST_USE int stacks_told_address(struct stacks *stacks, int pid, uint64_t address,
+                                 uint32_t *ret_frame);
+/* The unknown frame with which a walk ends that did not reach the root. */
+MUST_USE int stacks_told_end(struct stacks *stacks, enum unwind_end end, uint32_t *ret_frame);
+/* With this one the process ends. False also when nothing is known of either. */
+bool stacks_is_last_thread(const struct stacks *stacks, int pid, int tid);
+/* The file that a process runs; empty: not known. */
+struct str stacks_program(const struct stacks *stacks, int pid);
+
 /* Counters "<axis>.end.<why>" of walks that did not reach the root, one for each enum unwind_end.
  */
 MUST_USE int stacks_ends_put(struct sink *sink, const char *axis, const uint64_t *ends);

@@ -277,7 +277,7 @@ int image_find(struct stacks *st, uint32_t process, const struct stacks_mmap *mm
     if (str_is(mmap->path, "[vdso]"))
         return image_add(st, STR("vdso"), IMAGE_VDSO, mmap->path, ret, &fresh);
     if (is_nameless(mmap->path) || str_starts(mmap->path, "/memfd:"))
-        return image_jit(st, process, ret);
+        return process == STACKS_NONE ? -ENOENT : image_jit(st, process, ret);
     return image_file(st, mmap, ret);
 }
 

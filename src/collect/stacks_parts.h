@@ -6,6 +6,7 @@
  * stacks_image.c    images: identified, opened, rows loaded at the first sample
  * stacks_finish.c   names for the frames seen
  * stacks_pointer.c  a frame pointer that was not sampled
+ * stacks_told.c     stacks that a program has walked itself
  *
  * Everything is reached by index; index and id are different things: ids are the sink's. */
 #pragma once
@@ -129,8 +130,10 @@ struct stacks {
 /* Frames to st->frames; images that it comes across are loaded. */
 MUST_USE int stacks_walk(struct stacks *st, uint32_t process, const struct stacks_sample *sample,
                          struct unwind_result *ret);
+MUST_USE int unknown_frame(struct stacks *st, unsigned reason, uint32_t *ret);
 
 /* stacks_process.c */
+uint32_t thread_find(const struct stacks *st, int tid);
 uint32_t process_find(const struct stacks *st, int pid);
 /* Made from what /proc tells if it is not known. */
 MUST_USE int process_need(struct stacks *st, uint64_t time_ns, int pid, uint32_t *ret);

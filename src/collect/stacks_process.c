@@ -19,7 +19,7 @@ uint32_t process_find(const struct stacks *st, int pid)
     return slot && *slot ? (uint32_t)(*slot - 1) : STACKS_NONE;
 }
 
-static uint32_t thread_find(const struct stacks *st, int tid)
+uint32_t thread_find(const struct stacks *st, int tid)
 {
     const uint64_t *slot = map_u64_find(&st->tids, (uint64_t)(uint32_t)tid);
     return slot && *slot ? (uint32_t)(*slot - 1) : STACKS_NONE;

@@ -120,3 +120,66 @@ struct value plot_order(struct arena *arena, const double *values, size_t count,
     }
     return list;
 }
+
+/* The most of each column's time; NaN where there is nothing yet. */
+static void over_time(const uint64_t *times_ns, const double *values, size_t count,
+                      double points[ORDER_COLUMNS])
+{
+    uint64_t start = times_ns[0], span = MAX(times_ns[count - 1] - start, (uint64_t)1);
+    double last = NAN;
+    size_t at = 0;
+    for (size_t c = 0; c < ORDER_COLUMNS; c++) {
+        double most = NAN;
+        for (; at < count; at++) {
+            double share = (double)(times_ns[at] - start) / (double)span;
+            if (MIN((size_t)(share * ORDER_COLUMNS), (size_t)ORDER_COLUMNS - 1) != c)
+                break;
+            most = fmax(most, values[at]); /* fmax() prefers what is a number */
+            last = isnan(values[at]) ? last : values[at];
+        }
+        points[c] = isnan(most) ? last : most;
+    }
+}
+
+static void rows_draw(char rows[ORDER_ROWS][ORDER_COLUMNS + 1], const double *points, double high,
+                      char mark)
+{
+    for (size_t c = 0; c < ORDER_COLUMNS; c++)
+        if (!isnan(points[c]))
+            rows[ORDER_ROWS - 1 - (size_t)lround(points[c] / high * (ORDER_ROWS - 1))][c] = mark;
+}
+
+struct value plot_over_time(struct arena *arena, const uint64_t *times_ns, const double *first,
+                            const double *second, size_t count, enum unit unit)
+{
+    struct value list = value_list(arena);
+    double points[2][ORDER_COLUMNS], high = 0;
+    char rows[ORDER_ROWS][ORDER_COLUMNS + 1], label[48], from[48], to[48];
+    if (count < 2)
+        return list;
+    over_time(times_ns, first, count, points[0]);
+    over_time(times_ns, second, count, points[1]);
+    for (size_t c = 0; c < ORDER_COLUMNS; c++)
+        high = fmax(high, fmax(points[0][c], points[1][c]));
+    if (!(high > 0))
+        return list;
+    memset(rows, ' ', sizeof(rows));
+    rows_draw(rows, points[1], high, 'o');
+    rows_draw(rows, points[0], high, '*');
+    for (size_t r = 0; r < ORDER_ROWS; r++) {
+        size_t len = ORDER_COLUMNS;
+        while (len > 0 && rows[r][len - 1] == ' ')
+            len--;
+        rows[r][len] = '\0';
+        bool edge = r == 0 || r == ORDER_ROWS - 1;
+        if (edge)
+            units_format(r == 0 ? high : 0, unit, label, sizeof(label));
+        value_append(&list, value_text(arena_printf(arena, "%*s |%s", LABEL_COLUMNS,
+                                                    edge ? label : "", rows[r])));
+    }
+    units_format((double)times_ns[0], UNIT_NS, from, sizeof(from));
+    units_format((double)times_ns[count - 1], UNIT_NS, to, sizeof(to));
+    value_append(&list, value_text(arena_printf(arena, "%*s  %s%*s", LABEL_COLUMNS, "", from,
+                                                ORDER_COLUMNS - (int)strlen(from), to)));
+    return list;
+}

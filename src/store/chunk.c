@@ -1,7 +1,8 @@
 /* Columns to bytes and back; the layout is in docs/recording.md. */
 #include "store/chunk.h"
 
-#include <endian.h>
+#include "store/planes.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,7 @@
 
 enum {
     COLUMNS = 4,
-    COLUMN_HEADER_BYTES = 16, /* base, width */
-    HEADER_BYTES = 8 + COLUMNS * COLUMN_HEADER_BYTES,
+    HEADER_BYTES = 8 + COLUMNS * PLANES_HEADER_BYTES,
     SAMPLE_BYTES_MAX = 8 + 4 + 4 + 8,
     /* Level 1 costs about half of level 3 and packs these planes as well: there
      * is little to match in them, the gain comes from the entropy coder. */
@@ -65,75 +65,7 @@ void chunk_encoder_deinit(struct chunk_encoder *encoder)
     *encoder = (struct chunk_encoder){0};
 }
 
-static void put_u64(unsigned char *at, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static uint64_t get_u64(const unsigned char *at)
-{
-    uint64_t value;
-    memcpy(&value, at, sizeof(value));
-    return le64toh(value);
-}
-
-static unsigned width_of(uint64_t range)
-{
-    return range == 0 ? 0 : (unsigned)(64 - __builtin_clzll(range) + 7) / 8;
-}
-
-/* Two column types, the same code: the planes of values less the smallest. */
-#define COLUMN_PUT(name, type)                                                                     \
-    static unsigned char *name(unsigned char *header, unsigned char *at,                           \
-                               const __typeof__(type) *values, uint32_t count)                     \
-    {                                                                                              \
-        type low = values[0], high = values[0];                                                    \
-        for (uint32_t i = 1; i < count; i++) {                                                     \
-            low = MIN(low, values[i]);                                                             \
-            high = MAX(high, values[i]);                                                           \
-        }                                                                                          \
-        unsigned width = width_of(high - low);                                                     \
-        put_u64(header, low);                                                                      \
-        put_u64(header + 8, width);                                                                \
-        for (unsigned plane = 0; plane < width; plane++, at += count)                              \
-            for (uint32_t i = 0; i < count; i++)                                                   \
-                at[i] = (unsigned char)((type)(values[i] - low) >> (8 * plane));                   \
-        return at;                                                                                 \
-    }
-COLUMN_PUT(column_put_u64, uint64_t)
-COLUMN_PUT(column_put_u32, uint32_t)
-
-/* The plane loops are what decoding costs; each is a simple pass that compilers
- * can do many values at a time. */
-#define COLUMN_GET(name, type)                                                                     \
-    static const unsigned char *name(const unsigned char *header, const unsigned char *at,         \
-                                     __typeof__(type) *values, uint32_t count)                     \
-    {                                                                                              \
-        type low = (type)get_u64(header);                                                          \
-        unsigned width = (unsigned)get_u64(header + 8);                                            \
-        for (uint32_t i = 0; i < count; i++)                                                       \
-            values[i] = low;                                                                       \
-        for (unsigned plane = 0; plane < width; plane++, at += count)                              \
-            for (uint32_t i = 0; i < count; i++)                                                   \
-                values[i] += (type)at[i] << (8 * plane);                                           \
-        return at;                                                                                 \
-    }
-COLUMN_GET(column_get_u64, uint64_t)
-COLUMN_GET(column_get_u32, uint32_t)
-
-/* A step back in time is rare but allowed: rings of several CPUs are drained in
- * turn. Zigzag keeps small steps small in both directions. */
-static uint64_t zigzag(uint64_t step)
-{
-    return (step << 1) ^ (uint64_t)((int64_t)step >> 63);
-}
-
-static uint64_t unzigzag(uint64_t code)
-{
-    return (code >> 1) ^ (0 - (code & 1));
-}
-
+/* A step back in time is rare but allowed: rings of several CPUs are drained in turn. */
 int chunk_encode(struct chunk_encoder *encoder, const struct chunk_columns *columns,
                  const void **ret_data, size_t *ret_size, uint64_t *ret_start_ns,
                  uint64_t *ret_end_ns)
@@ -153,11 +85,11 @@ int chunk_encode(struct chunk_encoder *encoder, const struct chunk_columns *colu
     if (count > 1)
         encoder->steps[0] = encoder->steps[1];
     unsigned char *header = encoder->raw + 8, *at = encoder->raw + HEADER_BYTES;
-    put_u64(encoder->raw, columns->time_ns[0]);
-    at = column_put_u64(header, at, encoder->steps, count);
-    at = column_put_u32(header + COLUMN_HEADER_BYTES, at, columns->thread, count);
-    at = column_put_u32(header + 2 * COLUMN_HEADER_BYTES, at, columns->stack, count);
-    at = column_put_u64(header + 3 * COLUMN_HEADER_BYTES, at, columns->weight, count);
+    planes_put(encoder->raw, columns->time_ns[0]);
+    at = planes_put_u64(header, at, encoder->steps, count);
+    at = planes_put_u32(header + PLANES_HEADER_BYTES, at, columns->thread, count);
+    at = planes_put_u32(header + 2 * PLANES_HEADER_BYTES, at, columns->stack, count);
+    at = planes_put_u64(header + 3 * PLANES_HEADER_BYTES, at, columns->weight, count);
     size_t size = ZSTD_compress2(encoder->zstd, encoder->packed, encoder->packed_cap, encoder->raw,
                                  (size_t)(at - encoder->raw));
     if (ZSTD_isError(size))
@@ -218,7 +150,7 @@ static int widths_check(const unsigned char *raw, size_t size, uint32_t samples,
         return damaged(ret_damage, "it is shorter than its header");
     size_t wanted = HEADER_BYTES;
     for (unsigned i = 0; i < COLUMNS; i++) {
-        uint64_t width = get_u64(raw + 8 + i * COLUMN_HEADER_BYTES + 8);
+        uint64_t width = planes_width(raw + 8 + i * PLANES_HEADER_BYTES);
         if (width > widths_max[i])
             return damaged(ret_damage, "a column is wider than its values can be");
         wanted += (size_t)width * samples;
@@ -249,11 +181,11 @@ int chunk_decode(struct chunk_decoder *decoder, int64_t codec, const void *data,
 
     struct chunk_columns *columns = &decoder->columns;
     const unsigned char *header = decoder->raw + 8, *at = decoder->raw + HEADER_BYTES;
-    at = column_get_u64(header, at, columns->time_ns, count);
-    at = column_get_u32(header + COLUMN_HEADER_BYTES, at, columns->thread, count);
-    at = column_get_u32(header + 2 * COLUMN_HEADER_BYTES, at, columns->stack, count);
-    (void)column_get_u64(header + 3 * COLUMN_HEADER_BYTES, at, columns->weight, count);
-    columns->time_ns[0] = get_u64(decoder->raw);
+    at = planes_get_u64(header, at, columns->time_ns, count);
+    at = planes_get_u32(header + PLANES_HEADER_BYTES, at, columns->thread, count);
+    at = planes_get_u32(header + 2 * PLANES_HEADER_BYTES, at, columns->stack, count);
+    (void)planes_get_u64(header + 3 * PLANES_HEADER_BYTES, at, columns->weight, count);
+    columns->time_ns[0] = planes_get(decoder->raw);
     for (uint32_t i = 1; i < count; i++)
         columns->time_ns[i] = columns->time_ns[i - 1] + unzigzag(columns->time_ns[i]);
     columns->samples = count;

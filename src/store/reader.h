@@ -81,6 +81,18 @@ MUST_USE int sample_cursor_next(struct sample_cursor *cursor, struct sample_bloc
                                 struct why *why);
 void sample_cursor_close(struct sample_cursor *cursor); /* NULL is fine */
 
+/* Single events of the heap in blocks: those of a thread in their order, those of a block put
+ * together by thread. */
+struct heap_cursor;
+MUST_USE int heap_cursor_open(struct recording *recording, struct heap_cursor **ret,
+                              struct why *why);
+/* 1 with a block that is valid until the next call, 0 at the end, -errno. */
+MUST_USE int heap_cursor_next(struct heap_cursor *cursor, const struct heap_event **ret,
+                              size_t *ret_count, struct why *why);
+void heap_cursor_close(struct heap_cursor *cursor); /* NULL is fine */
+/* How many there are; none is unpacked. */
+MUST_USE int recording_heap_events(struct recording *recording, uint64_t *ret, struct why *why);
+
 /* The frames of a stack, innermost first. Returns how many there are; at most
  * `max` are stored. Loads the stack table on first use. */
 MUST_USE int recording_stack(struct recording *recording, uint32_t stack, uint32_t *ret_frames,

@@ -3,6 +3,7 @@
  * reader_open.c     which connection: plain, beside a log, or a temporary copy
  * reader.c          opening, series, stacks
  * reader_samples.c  chunks to blocks
+ * reader_heap.c     chunks to events of the heap
  * reader_rows.c     rows of the plain tables */
 #pragma once
 

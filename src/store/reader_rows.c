@@ -133,15 +133,22 @@ static int32_t rows_i32(struct rows *rows, int column)
     return (int32_t)number;
 }
 
-static void rows_histogram(struct rows *rows, int column, uint32_t *ret,
-                           bool (*decode)(const unsigned char *bytes, size_t size, uint32_t *ret))
+static struct str rows_blob(struct rows *rows, int column)
 {
-    const unsigned char *bytes = sqlite3_column_blob(rows->stmt, column);
+    const char *bytes = sqlite3_column_blob(rows->stmt, column);
     size_t size = (size_t)sqlite3_column_bytes(rows->stmt, column);
     if (!bytes && size > 0 && rows->error == 0)
         rows->error = why_nomem(rows->why);
-    if (sqlite3_column_type(rows->stmt, column) != SQLITE_BLOB || (!bytes && size > 0) ||
-        !decode(bytes, size, ret))
+    if (sqlite3_column_type(rows->stmt, column) != SQLITE_BLOB)
+        rows_damage(rows, column);
+    return (struct str){bytes, bytes ? size : 0};
+}
+
+static void rows_histogram(struct rows *rows, int column, uint32_t *ret,
+                           bool (*decode)(const unsigned char *bytes, size_t size, uint32_t *ret))
+{
+    struct str blob = rows_blob(rows, column);
+    if (!decode((const unsigned char *)blob.data, blob.len, ret))
         rows_damage(rows, column);
 }
 
@@ -150,12 +157,8 @@ static void rows_histogram_u64(struct rows *rows, int column, uint64_t *ret,
                                bool (*decode)(const unsigned char *bytes, size_t size,
                                               uint64_t *ret))
 {
-    const unsigned char *bytes = sqlite3_column_blob(rows->stmt, column);
-    size_t size = (size_t)sqlite3_column_bytes(rows->stmt, column);
-    if (!bytes && size > 0 && rows->error == 0)
-        rows->error = why_nomem(rows->why);
-    if (sqlite3_column_type(rows->stmt, column) != SQLITE_BLOB || (!bytes && size > 0) ||
-        !decode(bytes, size, ret))
+    struct str blob = rows_blob(rows, column);
+    if (!decode((const unsigned char *)blob.data, blob.len, ret))
         rows_damage(rows, column);
 }
 

@@ -154,6 +154,7 @@ const struct schema_table schema_tables[] = {
     {"heap_snapshot", "moments at which what lived was kept"},
     {"heap_snapshot_row", "what lived then, by stack"},
     {"heap_moment", "memory over time: live on the heap, and resident"},
+    {"heap_event", "allocations and frees one by one, unpacked from heap_chunk while you read"},
     {"object", "what is waited for or asked: files, pipes, sockets, locks, children"},
     {"stack", "call stacks as a tree: a frame and the stack of its caller"},
     {"frame", "places in code: an address in an image, or a name"},
@@ -169,7 +170,7 @@ const struct schema_table schema_tables[] = {
     {"source_line", "source text around hot places"},
     {"instruction", "disassembly of hot functions"},
     {"chunk", "samples as stored: compressed columns"},
-    {"heap_chunk", "allocations and frees one by one, as stored: compressed columns"},
+    {"heap_chunk", "allocations and frees as stored: compressed columns"},
     {0},
 };
 

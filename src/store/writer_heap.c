@@ -121,18 +121,6 @@ int writer_heap_snapshot_row(struct sink *sink, const struct heap_snapshot_row *
     return writer_bulk_put(writer, BULK_HEAP_SNAPSHOT_ROW, values);
 }
 
-int writer_heap_event(struct sink *sink, const struct heap_event *event)
-{
-    struct recording_writer *writer = of(sink);
-    if (writer->error)
-        return writer->error;
-    if (!heap_event_is_good(event) || event->thread > writer->threads ||
-        event->stack > writer->interned.stacks.len)
-        return -EINVAL;
-    writer->heap_events_lost++;
-    return 0;
-}
-
 /* SQLite counts to 2^63 - 1. */
 static int64_t bounded(uint64_t number)
 {
@@ -226,7 +214,7 @@ int writer_heap_flush(struct recording_writer *writer)
     if (r == 0)
         r = lost_count(writer, "loss.store_snapshot_rows", &writer->heap_snapshot_rows_lost);
     if (r == 0)
-        r = lost_count(writer, "loss.store_heap_events", &writer->heap_events_lost);
+        r = writer_heap_events_flush(writer);
     return r;
 }
 
@@ -235,4 +223,5 @@ void writer_heap_deinit(struct recording_writer *writer)
     heap_book_deinit(&writer->heap);
     VEC_FREE(&writer->heap_sites_dirty);
     VEC_FREE(&writer->heap_processes_dirty);
+    writer_heap_events_deinit(writer);
 }

@@ -7,6 +7,7 @@
  * writer_waits.c   objects, waits and events
  * writer_calls.c   calls, devices, connections and requests
  * writer_heap.c    sites, processes and snapshots of the heap
+ * writer_heap_events.c  its single events
  * writer_series.c  sample buffers, chunks and totals: the hot path */
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "model/interned.h"
 #include "model/wait_book.h"
 #include "store/chunk.h"
+#include "store/heap_chunk.h"
 #include "store/writer.h"
 
 #include <sqlite3.h>
@@ -60,6 +62,8 @@ enum writer_sql {
     SQL_HEAP_SNAPSHOT_ROW,
     SQL_HEAP_MOMENT,
     SQL_HEAP_MOMENTS_CUT,
+    SQL_HEAP_CHUNK_ADD,
+    SQL_HEAP_CHUNK_UPDATE,
     SQL_COUNT,
 };
 
@@ -123,6 +127,14 @@ struct dirty_rows {
     size_t len, cap;
 };
 
+struct heap_event_buffer {
+    struct heap_event *events; /* HEAP_CHUNK_EVENTS; NULL before the first */
+    uint32_t count;            /* given, not yet in a sealed chunk */
+    uint32_t written;          /* of these, in the row so far */
+    int64_t chunk;             /* row that holds them; 0 if none */
+    struct heap_encoder encoder;
+};
+
 struct recording_writer {
     struct sink sink; /* first: the ops get this address */
     char *path;
@@ -160,7 +172,8 @@ struct recording_writer {
     struct dirty_rows heap_sites_dirty, heap_processes_dirty;
     uint32_t heap_snapshots; /* how many: ids go from 1 to this */
     uint32_t heap_snapshot_rows, heap_snapshot_rows_max;
-    uint64_t heap_snapshot_rows_lost, heap_moments_lost, heap_events_lost;
+    uint64_t heap_snapshot_rows_lost, heap_moments_lost;
+    struct heap_event_buffer heap_events;
 
     uint64_t given;     /* samples, good ones */
     uint64_t committed; /* of these, in the file */
@@ -238,9 +251,13 @@ int writer_heap_snapshot(struct sink *sink, const struct heap_snapshot_info *inf
                          uint32_t *ret_id);
 int writer_heap_snapshot_row(struct sink *sink, const struct heap_snapshot_row *row);
 int writer_heap_moment(struct sink *sink, const struct heap_moment *moment);
-int writer_heap_event(struct sink *sink, const struct heap_event *event);
 MUST_USE int writer_heap_flush(struct recording_writer *writer);
 void writer_heap_deinit(struct recording_writer *writer);
+
+/* writer_heap_events.c */
+int writer_heap_event(struct sink *sink, const struct heap_event *event);
+MUST_USE int writer_heap_events_flush(struct recording_writer *writer);
+void writer_heap_events_deinit(struct recording_writer *writer);
 
 /* writer_create.c */
 MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);

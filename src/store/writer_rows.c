@@ -55,6 +55,8 @@ static const char *const statements[SQL_COUNT] = {
     [SQL_HEAP_SNAPSHOT_ROW] = "INSERT OR REPLACE INTO heap_snapshot_row VALUES(?1, ?2, ?3, ?4)",
     [SQL_HEAP_MOMENT] = "INSERT OR REPLACE INTO heap_moment VALUES(?1, ?2, ?3, ?4, ?5)",
     [SQL_HEAP_MOMENTS_CUT] = "DELETE FROM heap_moment WHERE process = ?1 AND number >= ?2",
+    [SQL_HEAP_CHUNK_ADD] = "INSERT INTO heap_chunk VALUES(NULL, ?1, ?2, ?3)",
+    [SQL_HEAP_CHUNK_UPDATE] = "UPDATE heap_chunk SET events = ?2, data = ?3 WHERE id = ?1",
 };
 
 int writer_prepare(struct recording_writer *writer)

@@ -46,3 +46,32 @@ unsigned interrupt_count(void)
 {
     return (unsigned)signal_count;
 }
+
+static struct sigaction old_snapshot;
+static volatile sig_atomic_t snapshot_count;
+
+static void snapshot_note(int signal)
+{
+    (void)signal;
+    if (snapshot_count < 1000000)
+        snapshot_count++;
+}
+
+void interrupt_snapshot_watch(bool on)
+{
+    struct sigaction action = {.sa_handler = snapshot_note};
+    sigemptyset(&action.sa_mask);
+    if (!on) {
+        sigaction(SIGUSR2, &old_snapshot, NULL);
+        return;
+    }
+    snapshot_count = 0;
+    sigaction(SIGUSR2, NULL, &old_snapshot);
+    if (old_snapshot.sa_handler != SIG_IGN)
+        sigaction(SIGUSR2, &action, NULL);
+}
+
+unsigned interrupt_snapshot_count(void)
+{
+    return (unsigned)snapshot_count;
+}

@@ -32,6 +32,11 @@ const char *const *preload_heap_environment(struct preload_heap *preload,
 const char *preload_heap_path(const struct preload_heap *preload);
 
 struct heap_header *preload_heap_header(const struct preload_heap *preload);
+/* What the header says of them may not be believed. */
+uint32_t preload_heap_windows_max(const struct preload_heap *preload);
+/* The beginning of a window, without mapping it or making memory of it. */
+MUST_USE int preload_heap_window_look(const struct preload_heap *preload, uint32_t window,
+                                      struct heap_process *ret);
 /* Maps a window for reading; NULL: it cannot be. */
 const struct heap_process *preload_heap_window(struct preload_heap *preload, uint32_t window);
 /* It is read to the end: the mapping goes, and so does its memory. */

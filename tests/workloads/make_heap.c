@@ -7,6 +7,7 @@
  *          snapshots of which one site grows in each, memory over time, mappings
  * more     the same, a later version: it leaks more, holds less and has a new site
  * sampled  the same by samples, one in 512 KiB
+ * log      the same, and four events of it one by one
  * kernel   of a running program, as the kernel tier sees it: earlier allocations unseen
  * machine  the same as seen from the whole machine: no root
  * empty    recorded with --heap, but nothing was allocated
@@ -247,6 +248,21 @@ static void snapshots(struct scene *scene)
     }
 }
 
+/* A price and an order; the worker frees the order. */
+static void events(struct scene *scene)
+{
+    uint32_t price = stack(scene, "_start main handle format_price", "malloc");
+    uint32_t order = stack(scene, "_start main accept_order", "malloc");
+    struct heap_event list[] = {
+        {scene->main_thread, price, HEAP_EVENT_ALLOCATED, 0x5000, 32, world_ns(100)},
+        {scene->main_thread, price, HEAP_EVENT_FREED, 0x5000, 32, world_ns(100)},
+        {scene->main_thread, order, HEAP_EVENT_ALLOCATED, 0x5100, 256, world_ns(104)},
+        {scene->worker, order, HEAP_EVENT_FREED, 0x5100, 256, world_ns(140)},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(list); i++)
+        made_check(sink_heap_event(scene->world.made.sink, &list[i]), "event");
+}
+
 /* ---- the recording ---- */
 
 static void documents(struct scene *scene, const char *scope)
@@ -382,6 +398,8 @@ static void make(struct scene *scene, const char *kind)
         plain_make(scene, "system");
     else
         plain_make(scene, scene->kernel ? "process" : "command");
+    if (strcmp(kind, "log") == 0)
+        events(scene);
 }
 
 int main(int argc, char **argv)

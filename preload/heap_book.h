@@ -1,0 +1,117 @@
+/* Inside the book: entries by address (heap_regions.c), the room below the peak
+ * (heap_book_peak.c), what a sample stands for (heap_book_sample.c). */
+#pragma once
+
+#include "heap.h"
+
+/* ---- entries ---- */
+
+/* An entry for each 16 bytes of address space, in regions that are mapped when something is
+ * allocated there; a second plane has those of addresses that 16 does not divide, for allocators
+ * that hand out pieces of 8 bytes. An entry needs no lock: memory belongs to one thread from
+ * malloc()'s return to free(). Private memory, so that a fork copies it. */
+enum {
+    HEAP_REGION_SHIFT = 21,
+    HEAP_REGION_ROWS = 1 << (HEAP_REGION_SHIFT - 4),
+    HEAP_MIDDLE_SHIFT = 38,
+    HEAP_MIDDLE_REGIONS = 1 << (HEAP_MIDDLE_SHIFT - HEAP_REGION_SHIFT),
+    HEAP_ADDRESS_BITS = 48,
+    HEAP_MIDDLES = 1 << (HEAP_ADDRESS_BITS - HEAP_MIDDLE_SHIFT),
+};
+struct heap_middle {
+    struct heap_entry_row *regions[HEAP_MIDDLE_REGIONS];
+};
+extern struct heap_middle *heap_middles[2][HEAP_MIDDLES];
+
+static inline uint64_t heap_address(const void *memory)
+{
+#if defined(__aarch64__)
+    return (uint64_t)memory & ~(UINT64_C(0xff) << 56); /* a tag, if there is one */
+#else
+    return (uint64_t)memory;
+#endif
+}
+
+/* NULL: nothing was allocated there so far, or there was no memory to know of it. */
+static inline struct heap_entry_row *heap_entry_find(const void *memory)
+{
+    uint64_t address = heap_address(memory);
+    if (UNLIKELY(address >> HEAP_ADDRESS_BITS))
+        return NULL;
+    struct heap_middle *middle = __atomic_load_n(
+        &heap_middles[address >> 3 & 1][address >> HEAP_MIDDLE_SHIFT], __ATOMIC_ACQUIRE);
+    if (UNLIKELY(!middle))
+        return NULL;
+    struct heap_entry_row *region = __atomic_load_n(
+        &middle->regions[address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1)],
+        __ATOMIC_ACQUIRE);
+    if (UNLIKELY(!region))
+        return NULL;
+    return &region[address >> 4 & (HEAP_REGION_ROWS - 1)];
+}
+NOINLINE struct heap_entry_row *heap_entry_make(const void *memory); /* NULL: no memory */
+
+/* ---- room below the peak ---- */
+
+/* How threads get at it. The upper bits count changes: who finds another number than before has
+ * been overtaken. */
+enum heap_room_way {
+    HEAP_ROOM_COMMON = 0, /* all of it is `spare` */
+    HEAP_ROOM_LENT = 1,   /* threads have parts of it as their credit */
+    HEAP_ROOM_CLIMB = 2,  /* live bytes are the peak: credits may fall below 0 */
+    HEAP_ROOM_WAYS = 4,   /* what a change adds */
+};
+struct heap_room {
+    _Alignas(64) uint32_t way;
+    uint32_t lock;
+};
+extern struct heap_room heap_room;
+
+void heap_room_take(struct heap_thread *thread, uint64_t bytes, uint32_t tick);
+void heap_room_give(struct heap_thread *thread, uint64_t bytes);
+NOINLINE void heap_room_collect(void); /* into `spare` */
+
+/* `bytes` more live than before. The only thread there is needs no atomics. */
+static inline void heap_room_taken(struct heap_thread *thread, uint64_t bytes, uint32_t tick)
+{
+    struct heap_process *process = heap_process;
+    if (UNLIKELY(!thread->alone)) {
+        heap_room_take(thread, bytes, tick);
+        return;
+    }
+    process->spare -= (int64_t)bytes;
+    if (process->spare >= 0)
+        return;
+    if (UNLIKELY(heap_room.way % HEAP_ROOM_WAYS != HEAP_ROOM_COMMON))
+        heap_room_collect();
+    process->peak_tick = tick;
+}
+
+/* `bytes` less live. When live bytes are past the peak, this is the moment to set it down. */
+static inline void heap_room_given(struct heap_thread *thread, uint64_t bytes)
+{
+    struct heap_process *process = heap_process;
+    if (UNLIKELY(!thread->alone || heap_room.way % HEAP_ROOM_WAYS != HEAP_ROOM_COMMON)) {
+        heap_room_give(thread, bytes);
+        return;
+    }
+    int64_t spare = process->spare;
+    if (spare < 0) {
+        process->peak_bytes -= (uint64_t)spare;
+        process->peak_epoch++;
+        spare = 0;
+    }
+    process->spare = spare + (int64_t)bytes;
+}
+
+/* ---- samples ---- */
+
+/* What a piece of so many bytes stands for when one in `every` bytes is a sample. A function of
+ * the size and of how it was rounded, so that a free takes away what was added. */
+struct heap_weight {
+    uint64_t count, bytes;
+    double variance; /* of bytes */
+};
+struct heap_weight heap_weigh(uint64_t size, uint64_t every, bool rounded_up);
+/* By chance, so that the number is right on average. */
+bool heap_round_up(struct heap_thread *thread, uint64_t size, uint64_t every);

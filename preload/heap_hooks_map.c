@@ -1,0 +1,93 @@
+/* Hooks on memory that a program asks the kernel for by itself, apart from the heap; and on
+ * dlclose(), after which code may be another. dlopen() has none: it looks at who calls it. */
+#include "heap_hooks.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* NOLINTNEXTLINE(bugprone-easily-swappable-parameters) */
+static NOINLINE void mapped(uint64_t bytes, bool unmapped, const struct heap_at *at)
+{
+    uint64_t mark;
+    if (at->pc - heap_allocator_start < heap_allocator_end - heap_allocator_start)
+        return; /* the allocator's, for the heap */
+    struct heap_thread *thread = heap_enter(&mark);
+    if (!thread)
+        return;
+    heap_book_mapped(thread, bytes, unmapped, heap_walk(thread, at));
+    heap_leave();
+}
+
+static void changed(int64_t bytes, const struct heap_at *at)
+{
+    mapped(bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes, bytes < 0, at);
+}
+
+EXPORT void *mmap(void *wanted, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    struct heap_at at = HEAP_HERE(HEAP_MMAP);
+    void *memory = heap_next.mmap(wanted, bytes, protection, flags, fd, offset);
+    if (memory != MAP_FAILED)
+        mapped(bytes, false, &at);
+    return memory;
+}
+
+EXPORT void *mmap64(void *wanted, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    struct heap_at at = HEAP_HERE(HEAP_MMAP);
+    void *memory = heap_next.mmap64(wanted, bytes, protection, flags, fd, offset);
+    if (memory != MAP_FAILED)
+        mapped(bytes, false, &at);
+    return memory;
+}
+
+EXPORT int munmap(void *memory, size_t bytes)
+{
+    struct heap_at at = HEAP_HERE(HEAP_MUNMAP);
+    int r = heap_next.munmap(memory, bytes);
+    if (r == 0)
+        mapped(bytes, true, &at);
+    return r;
+}
+
+EXPORT void *mremap(void *before, size_t had, size_t wanted, int flags, ...)
+{
+    struct heap_at at = HEAP_HERE(HEAP_MREMAP);
+    va_list rest;
+    va_start(rest, flags);
+    void *to = va_arg(rest, void *);
+    va_end(rest);
+    void *memory = heap_next.mremap(before, had, wanted, flags, to);
+    if (memory != MAP_FAILED)
+        changed((int64_t)wanted - (int64_t)had, &at);
+    return memory;
+}
+
+EXPORT int brk(void *end)
+{
+    struct heap_at at = HEAP_HERE(HEAP_BRK);
+    char *before = heap_next.sbrk(0);
+    int r = heap_next.brk(end);
+    if (r == 0 && end != before)
+        changed((char *)end - before, &at);
+    return r;
+}
+
+EXPORT void *sbrk(intptr_t bytes)
+{
+    struct heap_at at = HEAP_HERE(HEAP_BRK);
+    void *memory = heap_next.sbrk(bytes);
+    if (memory != MAP_FAILED && bytes != 0)
+        changed(bytes, &at);
+    return memory;
+}
+
+EXPORT int dlclose(void *handle)
+{
+    int r = heap_next.dlclose(handle);
+    if (heap_on)
+        heap_walk_images_changed(true);
+    return r;
+}

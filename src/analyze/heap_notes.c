@@ -1,0 +1,256 @@
+/* Sums against bounds: what passes them becomes a sentence. One function a kind; a new kind is a
+ * row of bounds, a function and its call. */
+#include "analyze/heap_notes.h"
+
+#include "base/units.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KIB 1024u
+#define MIB (1024u * KIB)
+
+const struct heap_note_bound heap_note_bounds[HEAP_NOTE_KINDS] = {
+    /* Bytes: from the first snapshot to the last. */
+    [HEAP_NOTE_GROWING] = {"growing", .bytes = 64 * KIB},
+    /* Share: of the peak. */
+    [HEAP_NOTE_NOT_FREED] = {"not_freed", .bytes = MIB, .pct = 10},
+    [HEAP_NOTE_ONE_PLACE] = {"one_place", .bytes = MIB, .pct = 50},
+    /* Share: of the allocations at that place; ratio: of all allocations. */
+    [HEAP_NOTE_TEMPORARY] = {"temporary", .count = 10000, .pct = 50, .ratio = 0.05},
+    /* Share: of all allocations. */
+    [HEAP_NOTE_SMALL_PIECES] = {"small_pieces", .count = 100000, .pct = 20, .size_most = 32},
+    /* Count: reallocations that moved; ratio: how often one piece grew in turn. */
+    [HEAP_NOTE_GROWN_AGAIN] = {"grown_again", .count = 100, .ratio = 16},
+    /* Ratio: resident memory to live bytes; bytes: more than those. */
+    [HEAP_NOTE_RESIDENT] = {"resident", .bytes = 64 * MIB, .ratio = 2},
+    [HEAP_NOTE_FAILED] = {"failed", .count = 1},
+};
+
+const char *heap_note_name(enum heap_note_kind kind)
+{
+    return heap_note_bounds[kind].name;
+}
+
+struct noting {
+    struct arena *arena;
+    const struct heap_sums *sums;
+    VEC(struct heap_note) notes;
+    size_t of_kind[HEAP_NOTE_KINDS];
+    size_t left_out;
+    int r;
+};
+
+static void note_add(struct noting *noting, struct heap_note note)
+{
+    if (noting->of_kind[note.kind]++ >= HEAP_NOTES_MAX) {
+        noting->left_out++;
+        return;
+    }
+    if (noting->r == 0)
+        noting->r = VEC_PUSH(&noting->notes, note);
+}
+
+static const char *number_text(struct noting *noting, double number, enum unit unit)
+{
+    char text[48];
+    return arena_dup(noting->arena, units_format(number, unit, text, sizeof(text)));
+}
+
+static const char *bytes_text(struct noting *noting, int64_t bytes)
+{
+    return number_text(noting, (double)bytes, UNIT_BYTES);
+}
+
+static const char *count_text(struct noting *noting, uint64_t count)
+{
+    return number_text(noting, (double)count, UNIT_COUNT);
+}
+
+static const char *pieces_text(struct noting *noting, int64_t count)
+{
+    return arena_printf(noting->arena, "%s piece%s", number_text(noting, (double)count, UNIT_COUNT),
+                        count == 1 ? "" : "s");
+}
+
+static double pct_of(double part, double whole)
+{
+    return whole > 0 ? 100.0 * part / whole : 0;
+}
+
+/* The name of the function that a row is about. */
+static struct str name_of(const struct noting *noting, const struct heap_sum *sum)
+{
+    enum { NAME_BYTES_MAX = 120 };
+    struct str name = noting->sums->heap->profile.functions[sum->id].name;
+    name.len = MIN(name.len, (size_t)NAME_BYTES_MAX);
+    return name;
+}
+
+static void note_growing(struct noting *noting, const struct heap_sum *sum)
+{
+    const struct heap_rise *rise = &sum->rise;
+    int64_t more = rise->last_bytes - rise->first_bytes;
+    if (!rise->known || !rise->each_time ||
+        more < (int64_t)heap_note_bounds[HEAP_NOTE_GROWING].bytes)
+        return;
+    double seconds = (double)(rise->last_ns - rise->first_ns) / 1e9;
+    const char *rate = seconds > 0
+                           ? arena_printf(noting->arena, ", %s a second",
+                                          number_text(noting, (double)more / seconds, UNIT_BYTES))
+                           : "";
+    const char *text = arena_printf(noting->arena, "more at each of %u snapshots: %s to %s%s, %.*s",
+                                    rise->snapshots, bytes_text(noting, rise->first_bytes),
+                                    bytes_text(noting, rise->last_bytes), rate,
+                                    STR_FMT(name_of(noting, sum)));
+    note_add(noting, (struct heap_note){HEAP_NOTE_GROWING, text, rise->snapshots, (uint64_t)more,
+                                        sum->stack});
+}
+
+static void note_not_freed(struct noting *noting, const struct heap_sum *sum)
+{
+    const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_NOT_FREED];
+    int64_t bytes = heap_live_bytes(&sum->figures);
+    double pct = pct_of((double)bytes, (double)noting->sums->peak_bytes);
+    if (bytes < (int64_t)bound->bytes || pct < bound->pct)
+        return;
+    const char *text = arena_printf(
+        noting->arena, "%s in %s not freed at the end, %.0f%% of the peak, %.*s",
+        bytes_text(noting, bytes), pieces_text(noting, heap_live_count(&sum->figures)), pct,
+        STR_FMT(name_of(noting, sum)));
+    note_add(noting,
+             (struct heap_note){HEAP_NOTE_NOT_FREED, text, (uint64_t)heap_live_count(&sum->figures),
+                                (uint64_t)bytes, sum->stack});
+}
+
+static void note_one_place(struct noting *noting, const struct heap_sum *sum)
+{
+    const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_ONE_PLACE];
+    double pct = pct_of((double)sum->figures.peak_bytes, (double)noting->sums->peak_bytes);
+    if (sum->figures.peak_bytes < (int64_t)bound->bytes || pct < bound->pct)
+        return;
+    const char *text = arena_printf(
+        noting->arena, "%.0f%% of the peak is of one function: %s in %s, %.*s", pct,
+        bytes_text(noting, sum->figures.peak_bytes), pieces_text(noting, sum->figures.peak_count),
+        STR_FMT(name_of(noting, sum)));
+    note_add(noting,
+             (struct heap_note){HEAP_NOTE_ONE_PLACE, text, (uint64_t)sum->figures.peak_count,
+                                (uint64_t)sum->figures.peak_bytes, sum->stack});
+}
+
+static void note_temporary(struct noting *noting, const struct heap_sum *sum)
+{
+    const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_TEMPORARY];
+    const struct heap_figures *figures = &sum->figures;
+    double pct = pct_of((double)figures->temporary, (double)figures->allocations);
+    if (figures->temporary < bound->count || pct < bound->pct ||
+        (double)figures->temporary < bound->ratio * (double)noting->sums->all.allocations)
+        return;
+    const char *text = arena_printf(
+        noting->arena,
+        "%s of %s allocations (%.0f%%) freed before the thread's next one, %s together, %.*s",
+        count_text(noting, figures->temporary), count_text(noting, figures->allocations), pct,
+        bytes_text(noting, (int64_t)figures->temporary_bytes), STR_FMT(name_of(noting, sum)));
+    note_add(noting, (struct heap_note){HEAP_NOTE_TEMPORARY, text, figures->temporary,
+                                        figures->temporary_bytes, sum->stack});
+}
+
+static void note_small(struct noting *noting, const struct heap_sum *sum)
+{
+    const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_SMALL_PIECES];
+    const struct heap_figures *figures = &sum->figures;
+    double pct = pct_of((double)figures->allocations, (double)noting->sums->all.allocations);
+    double mean = (double)figures->allocated_bytes / (double)MAX(figures->allocations, 1u);
+    if (figures->allocations < bound->count || pct < bound->pct || mean > (double)bound->size_most)
+        return;
+    const char *text = arena_printf(
+        noting->arena, "%s allocations of %s on average, %.0f%% of all, %.*s",
+        count_text(noting, figures->allocations), number_text(noting, mean, UNIT_BYTES), pct,
+        STR_FMT(name_of(noting, sum)));
+    note_add(noting, (struct heap_note){HEAP_NOTE_SMALL_PIECES, text, figures->allocations,
+                                        figures->allocated_bytes, sum->stack});
+}
+
+static void note_grown(struct noting *noting, const struct heap_sum *sum)
+{
+    const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_GROWN_AGAIN];
+    const struct heap_figures *figures = &sum->figures;
+    if (figures->moved < bound->count || (double)figures->chain_max < bound->ratio)
+        return;
+    const char *text = arena_printf(
+        noting->arena,
+        "the same memory grown up to %s times in turn: %s reallocations to a larger size, %s of "
+        "them moved, %.*s",
+        count_text(noting, figures->chain_max), count_text(noting, figures->grown),
+        count_text(noting, figures->moved), STR_FMT(name_of(noting, sum)));
+    note_add(noting, (struct heap_note){HEAP_NOTE_GROWN_AGAIN, text, figures->grown,
+                                        figures->grown_bytes, sum->stack});
+}
+
+static void note_resident(struct noting *noting)
+{
+    const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_RESIDENT];
+    uint64_t live = noting->sums->live_at_rss_bytes, rss = noting->sums->rss_at_live_bytes;
+    if (live == 0 || rss < live || rss - live < bound->bytes ||
+        (double)rss < bound->ratio * (double)live)
+        return;
+    const char *text = arena_printf(
+        noting->arena,
+        "when the heap held %s, %s were resident: what the allocator keeps, mappings, stacks and "
+        "code are not heap",
+        bytes_text(noting, (int64_t)live), bytes_text(noting, (int64_t)rss));
+    note_add(noting, (struct heap_note){HEAP_NOTE_RESIDENT, text, 1, rss - live, 0});
+}
+
+static void note_failed(struct noting *noting)
+{
+    uint64_t failed = noting->sums->failed;
+    if (failed < heap_note_bounds[HEAP_NOTE_FAILED].count)
+        return;
+    const char *text = arena_printf(noting->arena, "%s call%s returned no memory",
+                                    count_text(noting, failed), failed == 1 ? "" : "s");
+    note_add(noting, (struct heap_note){HEAP_NOTE_FAILED, text, failed, 0, 0});
+}
+
+/* Functions, the most of the measure first. */
+static int note_each(struct noting *noting, enum heap_rank rank,
+                     void (*note)(struct noting *noting, const struct heap_sum *sum))
+{
+    struct heap_sum_list list;
+    int r = heap_sums_rank(noting->arena, &noting->sums->per[HEAP_PER_FUNCTION], rank, &list);
+    for (size_t i = 0; r == 0 && i < list.count; i++)
+        note(noting, &list.rows[i]);
+    return r;
+}
+
+int heap_notes_build(struct arena *arena, const struct heap_sums *sums, struct heap_notes *ret)
+{
+    struct noting noting = {.arena = arena, .sums = sums};
+    int r = note_each(&noting, HEAP_RANK_LEAK, note_growing);
+    if (r == 0)
+        r = note_each(&noting, HEAP_RANK_LEAK, note_not_freed);
+    if (r == 0)
+        r = note_each(&noting, HEAP_RANK_PEAK, note_one_place);
+    if (r == 0)
+        r = note_each(&noting, HEAP_RANK_TEMPORARY, note_temporary);
+    if (r == 0)
+        r = note_each(&noting, HEAP_RANK_CHURN, note_small);
+    if (r == 0)
+        r = note_each(&noting, HEAP_RANK_GROWTH, note_grown);
+    if (r == 0) {
+        note_resident(&noting);
+        note_failed(&noting);
+        r = noting.r;
+    }
+    struct heap_notes notes = {.count = noting.notes.len, .left_out = noting.left_out};
+    notes.notes = arena_alloc(arena, (notes.count + 1) * sizeof(*notes.notes));
+    if (notes.notes && notes.count > 0)
+        memcpy(notes.notes, noting.notes.data, notes.count * sizeof(*notes.notes));
+    VEC_FREE(&noting.notes);
+    if (r == 0 && (!notes.notes || arena_failed(arena)))
+        r = -ENOMEM;
+    if (r == 0)
+        *ret = notes;
+    return r;
+}

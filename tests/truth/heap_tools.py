@@ -1,0 +1,239 @@
+"""What the tests of the heap share: recordings of programs that keep an account of their own
+memory (tests/workloads/heap_account.h), and that account beside the recording's rows.
+
+Every figure must be equal, not close. Memory that libc and the loader ask for themselves is told
+apart by its stack: no function known_NAME() is on it.
+"""
+
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+PATIENCE_S = 240
+FIELDS = ("allocations", "allocated_bytes", "frees", "freed_bytes", "temporary", "grown", "grown_bytes")
+PEAK = ("peak_count", "peak_bytes")
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "workloads"
+
+
+def skip(reason):
+    print("SKIP:", reason)
+    sys.exit(77)
+
+
+def nobody():
+    """What stands before a command to be run by a user who may nothing."""
+    if os.geteuid() != 0:
+        return []
+    user = pwd.getpwnam("nobody")
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+def need(whyslow):
+    """The feature itself, while its parts are still being joined."""
+    if "--heap" not in subprocess.run([whyslow, "record", "--help"], capture_output=True, text=True, check=False).stdout:
+        skip("this whyslow has no --heap")
+
+
+def work_folder():
+    folder = tempfile.mkdtemp(prefix="whyslow-heap-")
+    os.chmod(folder, 0o777)
+    os.chdir(folder)
+    # The cache of the user's that a test must not fill.
+    os.environ.update(HOME=folder, XDG_CACHE_HOME=folder + "/cache")
+    os.mkdir("cache", 0o777)
+    os.chmod("cache", 0o777)
+    return folder
+
+
+def in_folder(run):
+    folder = work_folder()
+    try:
+        run()
+    finally:
+        os.chdir("/")
+        shutil.rmtree(folder, ignore_errors=True)
+    print("ok")
+
+
+def copied(*programs):
+    """Where a nobody may read them."""
+    copies = []
+    for program in programs:
+        copies.append(shutil.copy(program, os.path.basename(program)))
+        os.chmod(copies[-1], 0o755)
+    return [os.path.abspath(copy) for copy in copies]
+
+
+def compiled(output, *arguments, compiler="gcc"):
+    if not shutil.which(compiler):
+        skip(f"{compiler} is not installed")
+    done = subprocess.run([compiler, "-O2", "-g", "-o", output, *map(str, arguments)], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    return os.path.abspath(output)
+
+
+KNOWN_ARGS = ("-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread")
+
+
+class Heap:
+    """The heap rows of a recording."""
+
+    def __init__(self, path):
+        self.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        self.db.row_factory = sqlite3.Row
+        functions = {}
+        for row in self.db.execute("SELECT location.frame AS frame, text.text AS name FROM location"
+                                   " JOIN function ON function.id = location.function"
+                                   " JOIN text ON text.id = function.name ORDER BY location.frame, depth"):
+            functions.setdefault(row["frame"], []).append(row["name"])
+        for row in self.db.execute("SELECT frame.id AS frame, text.text AS name FROM frame"
+                                   " JOIN text ON text.id = frame.name"):
+            functions.setdefault(row["frame"], [row["name"]])
+        self.functions = functions
+        self.parents = {row[0]: (row[1], row[2]) for row in self.db.execute("SELECT id, parent, frame FROM stack")}
+        self.counters = {row[0]: row[1] for row in self.db.execute("SELECT name, value FROM counter")}
+        self.owners = {0: None}
+        self.sites = self.db.execute("SELECT heap_site.*, process.pid AS pid, process.id AS process FROM heap_site"
+                                     " JOIN thread ON thread.id = heap_site.thread"
+                                     " JOIN process ON process.id = thread.process"
+                                     " WHERE kind = 'heap'").fetchall()
+        self.processes = self.db.execute("SELECT heap_process.*, process.pid AS pid FROM heap_process"
+                                         " JOIN process ON process.id = heap_process.process").fetchall()
+
+    def names(self, stack):
+        """Functions, the innermost first."""
+        found = []
+        while stack:
+            stack, frame = self.parents[stack]
+            found += self.functions.get(frame, ["?"])
+        return found
+
+    def owner(self, stack):
+        """The innermost known_NAME on it; None: memory of others."""
+        walked = []
+        while stack not in self.owners:
+            walked.append(stack)
+            above, frame = self.parents[stack]
+            found = next((m.group() for name in self.functions.get(frame, ())
+                          if (m := re.search(r"\bknown_\w+", name))), None)
+            if found:
+                self.owners[stack] = found
+                break
+            stack = above
+        owner = self.owners[stack]
+        for each in walked:
+            self.owners[each] = owner
+        return owner
+
+    def by_owner(self, pid):
+        """{known_NAME or None: sums} of a process."""
+        sums = {}
+        for row in self.sites:
+            if row["pid"] == pid:
+                into = sums.setdefault(self.owner(row["stack"]), dict.fromkeys(FIELDS + PEAK, 0))
+                for field in FIELDS + PEAK:
+                    into[field] += row[field]
+        return sums
+
+    def total(self, field):
+        return sum(row[field] for row in self.sites)
+
+    def of_process(self, pid, field):
+        return [row[field] for row in self.processes if row["pid"] == pid]
+
+    def nothing_lost(self):
+        lost = {name: value for name, value in self.counters.items()
+                if name.startswith("heap.") and "lost" in name and value}
+        assert not lost, lost
+
+
+def record(whyslow, *command, path="r.whyslow", options=(), before=(), status=0, env=None, **more):
+    pathlib.Path(path).unlink(missing_ok=True)
+    done = subprocess.run([*before, whyslow, "record", "--heap", *options, "-o", path, "--", *command],
+                          capture_output=True, text=True, check=False, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
+                          env={**os.environ, **(env or {})}, **more)
+    assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-4000:])
+    return done
+
+
+def report(whyslow, path="r.whyslow", *options):
+    done = subprocess.run([whyslow, "heap", "--json", *options, path], capture_output=True, text=True, check=False,
+                          timeout=PATIENCE_S)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    return json.loads(done.stdout)
+
+
+def differences(truth, found):
+    return [f"{name}.{field}: is {values[field]}, told {found.get(name, {}).get(field, 0)}"
+            for name, values in truth.items() for field in values
+            if values[field] != found.get(name, {}).get(field, 0)]
+
+
+def added(truths):
+    """Accounts of one pid: exec() begins anew."""
+    sites = {}
+    for truth in truths:
+        for name, values in truth["sites"].items():
+            into = sites.setdefault(name, dict.fromkeys(FIELDS, 0))
+            for field in FIELDS:
+                into[field] += values[field]
+    return sites
+
+
+def compare_process(heap, truths):
+    pid = truths[0]["pid"]
+    found = heap.by_owner(pid)
+    wrong = differences(added(truths), found)
+    wrong += [f"{name}: told, but is not" for name in found if name and name not in added(truths)]
+    for field in ("failed", "unseen_frees", "inherited_frees", "inherited_bytes"):
+        is_, told = sum(truth[field] for truth in truths), sum(heap.of_process(pid, field))
+        # Others may be refused or free what we did not see, too; not in programs that say so.
+        if is_ != told and (field != "failed" or truths[0]["name"] == "odd"):
+            wrong.append(f"{field}: is {is_}, told {told}")
+    if len(truths) == 1 and truths[0]["settled"]:
+        at_peak = {name: {field: values[field] for field in PEAK} for name, values in truths[0]["sites"].items()}
+        wrong += differences(at_peak, found)
+        others = found.get(None, {}).get("peak_bytes", 0)
+        told = heap.of_process(pid, "peak_bytes")
+        if told != [truths[0]["peak_bytes"] + others]:
+            wrong.append(f"peak_bytes: is {truths[0]['peak_bytes']} and {others} of others, told {told}")
+    return [f"{truths[0]['name']} ({pid}): {line}" for line in wrong]
+
+
+def compare_report(heap, told):
+    """The command's own totals are those of the rows."""
+    expected = {"allocations": heap.total("allocations"), "frees": heap.total("frees"),
+                "allocated_bytes": heap.total("allocated_bytes"), "temporary": heap.total("temporary"),
+                "leaked_count": heap.total("allocations") - heap.total("frees"),
+                "leaked_bytes": heap.total("allocated_bytes") - heap.total("freed_bytes"),
+                "peak_bytes": max(row["peak_bytes"] for row in heap.processes)}
+    return [f"heap --json {name}: is {value}, told {told.get(name)}" for name, value in expected.items()
+            if told.get(name) != value]
+
+
+def account(path="truth"):
+    with open(path, encoding="ascii") as file:
+        return [json.loads(line) for line in file]
+
+
+def compare(whyslow, path="r.whyslow", truth="truth"):
+    heap = Heap(path)
+    by_pid = {}
+    for line in account(truth):
+        by_pid.setdefault(line["pid"], []).append(line)
+    assert by_pid, "the program kept no account"
+    wrong = [line for truths in by_pid.values() for line in compare_process(heap, truths)]
+    wrong += compare_report(heap, report(whyslow, path))
+    heap.nothing_lost()
+    calls = sum(site["allocations"] for truths in by_pid.values() for t in truths for site in t["sites"].values())
+    print(f"{len(by_pid)} processes, {calls} allocations of known places, {heap.total('allocations')} in all")
+    assert not wrong, "\n".join(wrong[:40])
+    return heap
