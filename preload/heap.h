@@ -208,7 +208,9 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
 /* mmap() and the like, apart from the heap: calls and bytes at the stack, nothing lives. */
 void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped, uint32_t node);
 void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
-bool heap_book_begin(void);  /* once a process; false: no memory */
+/* A signal handler has left a call of the book for good: what it held is given back. */
+void heap_book_left(void);
+bool heap_book_begin(void); /* once a process; false: no memory */
 
 /* ---- log (heap_log.c) ---- */
 

@@ -88,6 +88,8 @@ static ALWAYS_INLINE void grown_done(void *before, const struct heap_entry_row *
     if (!memory) {
         heap_book_put_back(thread, before, row);
         thread->place->failed++;
+    } else if (UNLIKELY(heap_nests) && heap_self.last == memory) {
+        heap_book_reallocated(thread, before, row, NULL, 0, 0); /* an inner malloc() was counted */
     } else {
         uint32_t node = heap_book_wants(thread, size) ? heap_walk(thread, at) : 0;
         heap_book_reallocated(thread, before, row, memory, size, node);

@@ -33,6 +33,8 @@ static struct heap_thread rig_threads[RIG_THREADS];
 static bool rig_no_memory;
 static unsigned rig_logged, rig_logged_frees;
 
+__thread struct heap_self heap_self __attribute__((tls_model("initial-exec")));
+
 long heap_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
     return syscall(number, a, b, c, d, e, f);
