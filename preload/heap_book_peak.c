@@ -2,24 +2,23 @@
  *
  *     peak_bytes - live bytes == spare + the credits of all places          (1)
  *
- * Every call moves its bytes by one atomic addition, to `spare` or to its own credit, and counts
- * as having happened then; moving room between them keeps the sum, and only the holder of the
- * lock moves peak_bytes, together with spare. So (1) holds whenever nobody is amid one of these.
+ * A call moves its bytes by one atomic operation, to `spare` or to its own credit, and counts as
+ * having happened then. Moving room between them keeps the sum, and peak_bytes grows by what the
+ * same operation adds to spare. So (1) holds whenever nobody is amid one of these.
  *
  * Far below the peak, threads borrow room and touch only their own credit (LENT). When room is
  * short it is collected, and all share `spare` (COMMON). When that falls below 0, live bytes have
- * passed the peak: from then on (HEAP_AT_PEAK) they only rise, since whoever frees first raises
- * peak_bytes to what lives at that moment (heap_room_left_peak()) and so ends it. Nothing is
- * missed: between two such moments live bytes rise only, so their maximum is at the later one.
- * A climb that goes on is made in the threads' own credits (CLIMB), below 0; the first free
- * collects them all.
+ * passed the peak. From then on they only rise, since whoever frees first raises peak_bytes to what
+ * lives at that moment and so begins a new epoch (turn()). Nothing is missed: between two turns
+ * live bytes have their maximum at the later one. A climb that goes on is made in the threads' own
+ * credits (CLIMB), below 0; the first free collects them all.
  *
- * A free that has looked for HEAP_AT_PEAK and has yet to add its bytes may be overtaken by an
- * allocation. It then counts as if it had been before that one, or, if another thread ends the
- * climb meanwhile, after it: in either case there is an order of the calls for which the peak is
- * exact, and calls that are ordered by the program are counted in that order. Who adds to its own
- * credit looks once more afterwards whether the way has changed, and if so gives it to all: the
- * one who collects sees either the credit or is seen by its owner. */
+ * A free that has seen spare at 0 or more and has yet to add its bytes may be overtaken by an
+ * allocation. It then counts as if it had been before that one, or, if another thread turns
+ * meanwhile, after it: in either case there is an order of the calls for which the peak is exact,
+ * and calls that the program orders are counted in that order. Who adds to its own credit looks
+ * once more afterwards whether the way has changed, and if so gives it to all: either the one who
+ * collects sees the credit, or its owner sees that it was to be collected. */
 #include "heap_book.h"
 
 #include <sys/syscall.h>
@@ -42,10 +41,20 @@ static void pause_a_little(void)
 #endif
 }
 
+/* One for each thread. */
+static uint32_t own_mark(void)
+{
+    return (uint32_t)((uint64_t)&heap_self >> 3) | 1;
+}
+
 /* Held for some loads and stores only. Its holder may be off the CPU, though. */
 static void room_lock(void)
 {
-    for (unsigned spins = 1; __atomic_exchange_n(&heap_room.lock, 1, __ATOMIC_ACQUIRE); spins++) {
+    uint32_t none = 0;
+    for (unsigned spins = 1; !__atomic_compare_exchange_n(&heap_room.lock, &none, own_mark(), false,
+                                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+         spins++) {
+        none = 0;
         if (spins % SPINS == 0)
             heap_raw6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
         else
@@ -56,6 +65,12 @@ static void room_lock(void)
 static void room_unlock(void)
 {
     __atomic_store_n(&heap_room.lock, 0, __ATOMIC_RELEASE);
+}
+
+void heap_book_left(void)
+{
+    if (__atomic_load_n(&heap_room.lock, __ATOMIC_RELAXED) == own_mark())
+        room_unlock();
 }
 
 static enum heap_room_way way_of(uint32_t way)
@@ -99,27 +114,19 @@ static int64_t collect(void)
     return spare_add(sum);
 }
 
-static bool at_peak(void)
-{
-    return __atomic_load_n(&heap_process->peak_epoch, __ATOMIC_SEQ_CST) == HEAP_AT_PEAK;
-}
-
 /* Puts things right when the room is short, plentiful, or no longer where the thread took it. */
-void heap_room_settle(struct heap_thread *thread)
+static NOINLINE void settle(struct heap_thread *thread)
 {
-    struct heap_process *process = heap_process;
     room_lock();
     int64_t own = __atomic_exchange_n(&thread->place->credit, 0, __ATOMIC_SEQ_CST);
     int64_t spare = spare_add(own);
     if (spare < 0 && way_of(heap_room.way) == HEAP_ROOM_LENT)
         spare = collect();
-    int64_t lend_from = (int64_t)places_count() * LEND_FROM;
-    if (spare < 0 && !at_peak()) {
-        __atomic_store_n(&process->peak_epoch, HEAP_AT_PEAK, __ATOMIC_SEQ_CST);
-    } else if (spare < -CLIMB_FROM && way_of(heap_room.way) == HEAP_ROOM_COMMON) {
+    int64_t threads = (int64_t)places_count();
+    if (spare < -CLIMB_FROM && way_of(heap_room.way) == HEAP_ROOM_COMMON) {
         change_way(HEAP_ROOM_CLIMB);
-    } else if (spare >= lend_from && !at_peak()) {
-        int64_t part = spare / ((int64_t)places_count() * LEND_PART);
+    } else if (spare >= threads * LEND_FROM && way_of(heap_room.way) != HEAP_ROOM_CLIMB) {
+        int64_t part = spare / (threads * LEND_PART);
         spare_add(-part);
         __atomic_fetch_add(&thread->place->credit, part, __ATOMIC_SEQ_CST);
         if (way_of(heap_room.way) != HEAP_ROOM_LENT)
@@ -128,24 +135,11 @@ void heap_room_settle(struct heap_thread *thread)
     room_unlock();
 }
 
-/* Of all who free at the peak the first sets it down. A new epoch begins: who changes a cell in it
- * keeps what stood there. */
-void heap_room_left_peak(void)
+static void to_common(void)
 {
-    struct heap_process *process = heap_process;
     room_lock();
-    if (at_peak()) {
-        if (way_of(heap_room.way) != HEAP_ROOM_COMMON)
-            collect();
-        int64_t spare = __atomic_load_n(&process->spare, __ATOMIC_SEQ_CST);
-        if (spare < 0) {
-            process->peak_bytes += -(uint64_t)spare;
-            spare_add(-spare);
-        }
-        uint32_t epoch = process->peaks + 1;
-        process->peaks = epoch == HEAP_AT_PEAK ? 1 : epoch;
-        __atomic_store_n(&process->peak_epoch, process->peaks, __ATOMIC_SEQ_CST);
-    }
+    if (way_of(heap_room.way) != HEAP_ROOM_COMMON)
+        collect();
     room_unlock();
 }
 
@@ -163,16 +157,16 @@ static void at_tick(uint32_t tick)
         __atomic_store_n(&heap_process->peak_tick, tick, __ATOMIC_RELAXED);
 }
 
-static void common_take(struct heap_thread *thread, int64_t bytes, uint32_t tick)
+static void common_take(struct heap_thread *thread, uint32_t way, int64_t bytes, uint32_t tick)
 {
     int64_t spare = spare_add(-bytes);
     if (spare >= 0) {
         if (spare >= (int64_t)places_count() * LEND_FROM)
-            heap_room_settle(thread);
+            settle(thread);
         return;
     }
-    if (!at_peak() || spare < -CLIMB_FROM)
-        heap_room_settle(thread);
+    if (way_of(way) != HEAP_ROOM_COMMON || spare < -CLIMB_FROM)
+        settle(thread);
     at_tick(tick);
 }
 
@@ -183,22 +177,47 @@ void heap_room_take(struct heap_thread *thread, uint64_t bytes, uint32_t tick)
     if (climbs || (way_of(way) == HEAP_ROOM_LENT &&
                    __atomic_load_n(&thread->place->credit, __ATOMIC_RELAXED) >= (int64_t)bytes)) {
         if (!own_add(thread, way, -(int64_t)bytes))
-            heap_room_settle(thread);
+            settle(thread);
         if (climbs)
             at_tick(tick);
         return;
     }
-    common_take(thread, (int64_t)bytes, tick);
+    common_take(thread, way, (int64_t)bytes, tick);
+}
+
+/* The first free past the peak: what lives is the peak, and what it is made of is what the cells
+ * say. In the new epoch, who changes a cell keeps what stood there. False: not past it any more. */
+static bool turn(struct heap_thread *thread, int64_t bytes)
+{
+    struct heap_process *process = heap_process;
+    int64_t spare = __atomic_load_n(&process->spare, __ATOMIC_SEQ_CST);
+    while (spare < 0) {
+        uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);
+        if (way_of(way) != HEAP_ROOM_COMMON) {
+            to_common();
+            spare = __atomic_load_n(&process->spare, __ATOMIC_SEQ_CST);
+            continue;
+        }
+        if (!__atomic_compare_exchange_n(&process->spare, &spare, bytes, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST))
+            continue;
+        __atomic_fetch_add(&process->peak_epoch, 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_add(&process->peak_bytes, -(uint64_t)spare, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST) != way)
+            settle(thread);
+        return true;
+    }
+    return false;
 }
 
 void heap_room_give(struct heap_thread *thread, uint64_t bytes)
 {
-    if (UNLIKELY(at_peak()))
-        heap_room_left_peak();
+    if (turn(thread, (int64_t)bytes))
+        return;
     uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);
     if (way_of(way) == HEAP_ROOM_LENT) {
         if (!own_add(thread, way, (int64_t)bytes))
-            heap_room_settle(thread);
+            settle(thread);
         return;
     }
     spare_add((int64_t)bytes);

@@ -2,12 +2,6 @@
  * any time; none waits, and nothing is ever taken out. */
 #include "heap_walk.h"
 
-static uint32_t *bucket(uint32_t parent, uint64_t pc)
-{
-    uint64_t hash = heap_mix(heap_mix(pc) + parent);
-    return &heap_hash[hash >> 32 & heap_hash_mask];
-}
-
 static bool same(const struct heap_node *node, const struct heap_node *wanted)
 {
     return node->pc == wanted->pc && node->parent == wanted->parent && node->leaf == wanted->leaf &&
@@ -36,7 +30,7 @@ static uint32_t take(void)
 /* The node like `wanted`, added when it is not there yet; 0: no room. */
 static uint32_t add(const struct heap_node *wanted)
 {
-    uint32_t *head = bucket(wanted->parent, wanted->pc);
+    uint32_t *head = heap_tree_bucket(wanted->parent, wanted->pc);
     uint32_t first = __atomic_load_n(head, __ATOMIC_ACQUIRE);
     uint32_t at = find(first, 0, wanted);
     if (at != 0)
@@ -77,19 +71,22 @@ uint32_t heap_tree_root(uint64_t pc, enum heap_end end)
     return node != 0 ? node : HEAP_SOMEWHERE;
 }
 
-/* The nearest caller that was called from the same place; 0: none. */
+/* The nearest caller that the same function made; 0: none. By function and not by the place of the
+ * call: a compiler that inlines a function into itself gives it dozens of those. */
 static uint32_t ancestor(uint32_t node, uint64_t pc)
 {
+    uint64_t function = heap_function_of(pc);
     for (unsigned i = 0; i < HEAP_FRAMES_MAX && node != 0; i++, node = heap_nodes[node].parent)
-        if (heap_nodes[node].pc == pc)
+        if (heap_nodes[node].pc == pc ||
+            (function != 0 && heap_function_of(heap_nodes[node].pc) == function))
             return node;
     return 0;
 }
 
-uint32_t heap_tree_step(struct heap_walker *walker, uint32_t parent, uint64_t pc, bool leaf)
+uint32_t heap_tree_step(uint32_t parent, uint64_t pc, bool leaf)
 {
     struct heap_node wanted = {.pc = pc, .parent = parent, .leaf = leaf};
-    uint32_t *head = bucket(parent, pc);
+    uint32_t *head = heap_tree_bucket(parent, pc);
     uint32_t node = find(__atomic_load_n(head, __ATOMIC_ACQUIRE), 0, &wanted);
     if (node == 0) {
         if (!leaf && __atomic_load_n(&heap_process->nodes, __ATOMIC_RELAXED) >= HEAP_FOLD_FROM)
@@ -98,15 +95,5 @@ uint32_t heap_tree_step(struct heap_walker *walker, uint32_t parent, uint64_t pc
     }
     if (node == 0)
         return wanted.folded != 0 ? wanted.folded : parent;
-    if (heap_nodes[node].folded != 0)
-        node = heap_nodes[node].folded;
-    /* As with frames: never half a row, whoever interrupts this for good. */
-    struct heap_step *step = heap_step_row(walker, parent, pc);
-    step->parent = 0;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    step->pc = pc;
-    step->node = node;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    step->parent = parent;
-    return node;
+    return heap_nodes[node].folded != 0 ? heap_nodes[node].folded : node;
 }

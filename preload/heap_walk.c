@@ -11,14 +11,16 @@
 
 uint32_t heap_walk_stamp = 1;
 
-extern void *__libc_stack_end; // NOLINT(bugprone-reserved-identifier)
+/* Another libc has none, and must not fail to load us for it. */
+extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
 enum {
     PAGE = 4096,
     HOME_PAGES_MAX = 1024,           /* looked at to see that a stack is readable */
     KEPT_DEEP = HEAP_FRAMES_MAX / 2, /* when there are too many frames */
 };
-#define REACH      (UINT64_C(64) << 20) /* of a frame */
+#define FRAME_MIN  (HEAP_REG_RA == 16 ? 8 : 0) /* the return address, where a call pushes it */
+#define REACH      (UINT64_C(64) << 20)        /* of a frame */
 #define MAIN_STACK (UINT64_C(64) << 20)
 
 struct state {
@@ -53,7 +55,7 @@ static uint64_t without_signature(uint64_t pc)
  * `sp` is on, it does not reach over them. */
 static uint64_t stack_limit(uint64_t sp)
 {
-    uint64_t own = (uint64_t)&heap_self, main = (uint64_t)__libc_stack_end;
+    uint64_t own = (uint64_t)&heap_self, main = &main_stack_end ? (uint64_t)main_stack_end : 0;
     if (sp < own)
         return own;
     return sp < main ? main : UINT64_MAX;
@@ -67,7 +69,7 @@ static bool home_is_readable(struct heap_walker *walker, const struct state *sta
     if (state->limit == UINT64_MAX)
         return false;
     /* The kernel keeps everything else further away from the main stack than this. */
-    if (state->limit == (uint64_t)__libc_stack_end)
+    if (&main_stack_end && state->limit == (uint64_t)main_stack_end)
         return state->limit - state->sp < MAIN_STACK;
     if (state->sp >= walker->home_low)
         return true;
@@ -141,15 +143,14 @@ static uint64_t dereference_more(heap_rule rule)
 }
 
 /* By CFA and rule to the caller. -1, or why the stack ends. */
-static int step_to(struct state *state, heap_rule rule, uint64_t cfa)
+static inline int step_to(struct state *state, heap_rule rule, uint64_t cfa)
 {
-    if (UNLIKELY(cfa <= state->sp - (HEAP_REG_RA == 30) || cfa - state->sp > REACH ||
-                 cfa > state->limit || cfa & 7))
+    /* A frame lies above the one it calls, whole words above, and on the same stack. */
+    if (UNLIKELY(cfa - state->sp - FRAME_MIN > REACH || cfa > state->limit || cfa & 7))
         return HEAP_END_BAD_STACK;
     int64_t ra = heap_rule_ra(rule), fp = heap_rule_fp(rule);
 #if defined(__aarch64__)
-    state->pc = ra == 0 ? state->lr : word_at(cfa + (uint64_t)ra);
-    state->pc = without_signature(state->pc);
+    state->pc = without_signature(ra == 0 ? state->lr : word_at(cfa + (uint64_t)ra));
     state->lr = 0;
 #else
     state->pc = word_at(cfa + (uint64_t)ra);
@@ -159,7 +160,7 @@ static int step_to(struct state *state, heap_rule rule, uint64_t cfa)
     else if (fp != 0)
         state->fp = word_at(cfa + (uint64_t)fp);
     state->sp = cfa;
-    return state->pc != 0 ? -1 : HEAP_END_ROOT;
+    return LIKELY(state->pc != 0) ? -1 : HEAP_END_ROOT;
 }
 
 static NOINLINE int step_rare(struct heap_walker *walker, struct state *state, heap_rule rule,
@@ -186,16 +187,25 @@ static NOINLINE int step_rare(struct heap_walker *walker, struct state *state, h
     }
 }
 
+/* `state` is the caller's alone, and in registers: others work on a copy. */
 static inline int step(struct heap_walker *walker, struct state *state, struct heap_fresh *fresh)
 {
     heap_rule rule = heap_rule_of(&walker->program, state->pc);
-    *fresh = (struct heap_fresh){.pc = state->pc, .sp = state->sp, .fp = state->fp, .rule = rule};
+    fresh->pc = state->pc;
+    fresh->sp = state->sp;
+    fresh->fp = state->fp;
+    fresh->rule = rule;
     unsigned kind = heap_rule_kind(rule);
-    if (UNLIKELY(kind != HEAP_RULE_SP && kind != HEAP_RULE_FP))
-        return step_rare(walker, state, rule, &fresh->cfa);
+    if (UNLIKELY(kind - HEAP_RULE_SP > HEAP_RULE_FP - HEAP_RULE_SP)) {
+        struct state copy = *state;
+        int end = step_rare(walker, &copy, rule, &fresh->cfa);
+        *state = copy;
+        return end;
+    }
     uint64_t base = kind == HEAP_RULE_SP ? state->sp : state->fp;
-    fresh->cfa = base + (uint64_t)heap_rule_cfa(rule);
-    return step_to(state, rule, fresh->cfa);
+    uint64_t cfa = base + (uint64_t)heap_rule_cfa(rule);
+    fresh->cfa = cfa;
+    return step_to(state, rule, cfa);
 }
 
 /* ---- the frames that are kept ----
@@ -213,17 +223,17 @@ static inline void set_count(struct heap_walker *walker, uint32_t count)
 static void check(struct heap_walker *walker, struct heap_frame *frame, uint64_t slot)
 {
     const uint64_t *at = (const uint64_t *)slot; // NOLINT(performance-no-int-to-ptr)
-    walker->checks[frame->checks++] = (struct heap_check){at, *at};
+    walker->checks[HEAP_CHECKS_AHEAD + frame->checks++] = (struct heap_check){at, *at};
 }
 
 static NOINLINE void check_rare(struct heap_walker *walker, struct heap_frame *frame,
-                                const struct heap_fresh *fresh, bool outer_needs_fp)
+                                const struct heap_fresh *fresh, uint64_t outer_needs_fp)
 {
     struct state state = {.sp = fresh->sp, .fp = fresh->fp, .limit = UINT64_MAX};
     uint64_t slot;
     switch (heap_rule_kind(fresh->rule)) {
     case HEAP_RULE_SIGNAL:
-        frame->needs_fp = false;
+        frame->needs_fp = 0;
         check(walker, frame, fresh->sp + SAVED_SP);
         check(walker, frame, fresh->sp + SAVED_PC);
         check(walker, frame, fresh->sp + SAVED_FP);
@@ -232,12 +242,15 @@ static NOINLINE void check_rare(struct heap_walker *walker, struct heap_frame *f
 #endif
         return;
     case HEAP_RULE_NONE:
-        frame->needs_fp = true;
+        frame->needs_fp = ~UINT64_C(0);
         check(walker, frame, fresh->fp + 8);
         check(walker, frame, fresh->fp);
         return;
     default:
-        frame->needs_fp = heap_rule_kind(fresh->rule) == HEAP_RULE_DEREF_FP || outer_needs_fp;
+        frame->needs_fp = outer_needs_fp;
+        if (heap_rule_kind(fresh->rule) == HEAP_RULE_DEREF_FP ||
+            heap_rule_kind(fresh->rule) == HEAP_RULE_FP)
+            frame->needs_fp = ~UINT64_C(0);
         check(walker, frame, fresh->cfa + (uint64_t)heap_rule_ra(fresh->rule));
         if (outer_needs_fp && fresh->rule & HEAP_RULE_FP_BY_FP)
             check(walker, frame, fresh->fp + (uint64_t)heap_rule_fp(fresh->rule));
@@ -251,7 +264,7 @@ static NOINLINE void check_rare(struct heap_walker *walker, struct heap_frame *f
 /* What has to be looked at again to know that the caller of this frame is what it was. The last
  * one is looked at first. */
 static inline void add_checks(struct heap_walker *walker, struct heap_frame *frame,
-                              const struct heap_fresh *fresh, bool outer_needs_fp)
+                              const struct heap_fresh *fresh, uint64_t outer_needs_fp)
 {
     unsigned kind = heap_rule_kind(fresh->rule);
     if (UNLIKELY((kind != HEAP_RULE_SP && kind != HEAP_RULE_FP) ||
@@ -264,36 +277,37 @@ static inline void add_checks(struct heap_walker *walker, struct heap_frame *fra
         check(walker, frame, fresh->cfa + (uint64_t)ra);
     if (outer_needs_fp && fp != 0)
         check(walker, frame, fresh->cfa + (uint64_t)fp);
-    frame->needs_fp = kind == HEAP_RULE_FP || (outer_needs_fp && fp == 0);
+    frame->needs_fp = kind == HEAP_RULE_FP ? ~UINT64_C(0) : fp == 0 ? outer_needs_fp : 0;
     if (UNLIKELY(ra == 0)) { /* interrupted, its caller in a register: never the same again */
-        frame->needs_fp = true;
+        frame->needs_fp = ~UINT64_C(0);
         frame->fp = UINT64_MAX;
     }
 }
 
 static inline void append(struct heap_walker *walker, const struct heap_fresh *fresh)
 {
-    struct heap_frame *frame = &walker->frames[walker->count], *outer = frame - 1;
+    uint32_t count = walker->count;
+    struct heap_frame *outer = &walker->frames[count], *frame = outer + 1;
     frame->sp = fresh->sp;
     frame->pc = fresh->pc;
     frame->fp = fresh->fp;
-    frame->node = heap_step_known(walker, outer->node, fresh->pc, false);
+    frame->node = heap_tree_child(outer->node, fresh->pc, false);
     frame->leaf = 0;
     frame->checks = outer->checks;
     add_checks(walker, frame, fresh, outer->needs_fp);
-    set_count(walker, walker->count + 1);
+    set_count(walker, count + 1);
 }
 
 static void append_root(struct heap_walker *walker, const struct heap_fresh *fresh,
                         enum heap_end end)
 {
-    walker->frames[0] = (struct heap_frame){
+    walker->frames[1] = (struct heap_frame){
         .sp = fresh->sp,
         .pc = fresh->pc,
         .fp = fresh->fp,
         .node = heap_tree_root(fresh->pc, end),
         /* A frame that ends it for want of a better one may be told from others by its fp. */
-        .needs_fp = end != HEAP_END_ROOT,
+        .needs_fp = end == HEAP_END_ROOT ? 0 : ~UINT64_C(0),
     };
     set_count(walker, 1);
 }
@@ -302,102 +316,126 @@ static void append_root(struct heap_walker *walker, const struct heap_fresh *fre
 static NOINLINE void leave_out(struct heap_walker *walker)
 {
     uint32_t out = walker->count - KEPT_DEEP;
-    uint32_t checks = walker->frames[out].checks;
-    uint32_t last = walker->frames[walker->count - 1].checks;
+    struct heap_check *checks = walker->checks + HEAP_CHECKS_AHEAD;
+    uint32_t checks_out = walker->frames[out + 1].checks;
+    uint32_t checks_kept = walker->frames[walker->count].checks - checks_out;
     set_count(walker, 0);
-    for (uint32_t i = checks; i < last; i++)
-        walker->checks[i - checks] = walker->checks[i];
-    for (uint32_t i = 0; i < KEPT_DEEP; i++) {
+    for (uint32_t i = 0; i < checks_kept; i++)
+        checks[i] = checks[i + checks_out];
+    for (uint32_t i = 1; i <= KEPT_DEEP; i++) {
         struct heap_frame *frame = &walker->frames[i];
         *frame = walker->frames[out + i];
-        frame->checks = (uint16_t)(frame->checks - checks);
+        frame->checks -= checks_out;
         frame->leaf = 0;
-        frame->node = i == 0 ? heap_tree_root(frame->pc, HEAP_END_TOO_DEEP)
-                             : heap_step_known(walker, frame[-1].node, frame->pc, false);
+        frame->node = i == 1 ? heap_tree_root(frame->pc, HEAP_END_TOO_DEEP)
+                             : heap_tree_child(frame[-1].node, frame->pc, false);
     }
     set_count(walker, KEPT_DEEP);
 }
 
-/* How many of the `count` outermost frames are as they were, if the innermost of these is. */
-static inline uint32_t unchanged(const struct heap_walker *walker, uint32_t count)
-{
-    uint32_t left = walker->frames[count - 1].checks;
-    const struct heap_check *check = walker->checks + left;
-    while (check > walker->checks) {
-        check--;
-        if (UNLIKELY(*check->slot != check->value))
-            break;
-        left--;
-    }
-    if (LIKELY(left == 0))
-        return count;
-    /* The frame whose way outwards has changed may not be met; those outside of it may. */
-    while (count > 0 && walker->frames[count - 1].checks >= left)
-        count--;
-    return count;
-}
-
 /* ---- the walk ---- */
 
-static NOINLINE void reset(struct heap_walker *walker)
+static NOINLINE const struct heap_frame *outside_of(const struct heap_walker *walker,
+                                                    const struct heap_frame *frame,
+                                                    const struct heap_check *changed)
 {
-    heap_tree_begin();
-    bool used = walker->stamp != 0;
-    uint32_t stamp = __atomic_load_n(&heap_walk_stamp, __ATOMIC_ACQUIRE);
-    set_count(walker, 0);
-    for (unsigned i = 0; used && i < HEAP_STEPS; i++)
-        walker->steps[i] = (struct heap_step){0};
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    walker->stamp = stamp;
+    uint32_t place = (uint32_t)(changed - walker->checks) - HEAP_CHECKS_AHEAD;
+    while (frame > walker->frames && frame->checks > place)
+        frame--;
+    return frame;
+}
+
+/* The innermost frame, from `frame` on outwards, that is known to be as it was, with all outer
+ * ones, if the innermost is. One whose way outwards has changed is not; those outside of it may
+ * be, but they are not known to be those that are called from. */
+static inline const struct heap_frame *unchanged(const struct heap_walker *walker,
+                                                 const struct heap_frame *frame)
+{
+    const struct heap_check *begin = walker->checks + HEAP_CHECKS_AHEAD;
+    const struct heap_check *check = begin + frame->checks;
+    /* In eights, so that the loop ends where it did last time more often than not. What lies
+     * ahead of the first is always as it was. */
+    while (check > begin) {
+#pragma GCC unroll 8
+        for (int i = 1; i <= HEAP_CHECKS_AHEAD; i++)
+            if (UNLIKELY(*check[-i].slot != check[-i].value))
+                return outside_of(walker, frame, check - i);
+        check -= HEAP_CHECKS_AHEAD;
+    }
+    return frame;
 }
 
 static inline bool meets(const struct heap_frame *frame, const struct state *state)
 {
-    return frame->sp == state->sp && frame->pc == state->pc &&
-           (!frame->needs_fp || frame->fp == state->fp);
+    return ((frame->sp ^ state->sp) | (frame->pc ^ state->pc) |
+            ((frame->fp ^ state->fp) & frame->needs_fp)) == 0;
 }
 
 /* Walks outwards to where the last stack is met. How many frames are fresh; walker->count is how
- * many of the last are kept. 0 fresh: it is the last stack. */
-static uint32_t walk_out(struct heap_walker *walker, struct state *state, int *ret_end)
+ * many of the last are kept. *ret_end -1: they were met; else the fresh ones end with a root, and
+ * it is not counted. */
+static inline uint32_t walk_out(struct heap_walker *walker, const struct heap_at *at, int *ret_end)
 {
-    uint32_t top = walker->count, count = 0;
-    *ret_end = -1;
+    struct state state = {.pc = at->pc, .sp = at->sp, .fp = at->fp, .limit = stack_limit(at->sp)};
+    const struct heap_frame *frame = &walker->frames[walker->count];
+    uint32_t count = 0;
+    int end = -1;
     for (;;) {
-        while (top > 0 && walker->frames[top - 1].sp < state->sp)
-            top--;
-        if (top > 0 && meets(&walker->frames[top - 1], state)) {
-            uint32_t good = unchanged(walker, top);
-            if (LIKELY(good == top))
+        while (frame->sp < state.sp)
+            frame--;
+        if (meets(frame, &state)) {
+            const struct heap_frame *good = unchanged(walker, frame);
+            if (LIKELY(good == frame))
                 break;
-            top = good;
+            frame = good;
         }
         if (UNLIKELY(count == HEAP_FRAMES_MAX)) {
-            *ret_end = HEAP_END_TOO_DEEP;
+            end = HEAP_END_TOO_DEEP;
             count--;
-            top = 0;
-            break;
+        } else {
+            end = step(walker, &state, &walker->fresh[count]);
         }
-        *ret_end = step(walker, state, &walker->fresh[count]);
-        if (UNLIKELY(*ret_end >= 0)) {
-            top = 0;
+        if (UNLIKELY(end >= 0)) {
+            frame = walker->frames;
             break;
         }
         count++;
     }
-    set_count(walker, top);
+    set_count(walker, (uint32_t)(frame - walker->frames));
+    *ret_end = end;
     return count;
 }
 
-static void take_over(struct heap_walker *walker, uint32_t count, int end)
+static NOINLINE void take_over_root(struct heap_walker *walker, uint32_t count, int end)
 {
-    if (UNLIKELY(end >= 0))
-        append_root(walker, &walker->fresh[count], (enum heap_end)end);
+    append_root(walker, &walker->fresh[count], (enum heap_end)end);
+}
+
+static inline void take_over(struct heap_walker *walker, uint32_t count)
+{
     while (count-- > 0) {
         if (UNLIKELY(walker->count == HEAP_FRAMES_MAX))
             leave_out(walker);
         append(walker, &walker->fresh[count]);
     }
+}
+
+static NOINLINE uint32_t other_leaf(struct heap_frame *frame, enum heap_entry entry)
+{
+    frame->leaf = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    frame->leaf_entry = entry;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    frame->leaf = heap_tree_child(frame->node, entry, true);
+    return frame->leaf;
+}
+
+static NOINLINE void reset(struct heap_walker *walker)
+{
+    heap_tree_begin();
+    uint32_t stamp = __atomic_load_n(&heap_walk_stamp, __ATOMIC_ACQUIRE);
+    set_count(walker, 0);
+    walker->stamp = stamp;
 }
 
 uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at)
@@ -406,31 +444,31 @@ uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at)
     struct heap_thread_place *place = thread->place;
     if (UNLIKELY(walker->stamp != __atomic_load_n(&heap_walk_stamp, __ATOMIC_ACQUIRE)))
         reset(walker);
-    struct state state = {.pc = at->pc, .sp = at->sp, .fp = at->fp, .limit = stack_limit(at->sp)};
     int end;
-    uint32_t fresh = walk_out(walker, &state, &end);
+    uint32_t fresh = walk_out(walker, at, &end);
     place->walks++;
-    place->frames += fresh + (end >= 0);
+    place->frames += fresh;
     place->recognised += walker->count;
-    if (fresh > 0 || end >= 0)
-        take_over(walker, fresh, end);
-    struct heap_frame *frame = &walker->frames[walker->count - 1];
-    if (LIKELY(frame->leaf != 0 && frame->leaf_entry == at->entry))
+    if (UNLIKELY(end >= 0)) {
+        place->frames++;
+        take_over_root(walker, fresh, end);
+    }
+    take_over(walker, fresh);
+    struct heap_frame *frame = &walker->frames[walker->count];
+    if (LIKELY(frame->leaf != 0 && frame->leaf_entry == (uint32_t)at->entry))
         return frame->leaf;
-    uint32_t leaf = heap_step_known(walker, frame->node, at->entry, true);
-    frame->leaf = 0;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    frame->leaf_entry = (uint8_t)at->entry;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    frame->leaf = leaf;
-    return leaf;
+    return other_leaf(frame, at->entry);
 }
 
 struct heap_walker *heap_walker_make(void)
 {
     struct heap_walker *walker = heap_map(sizeof(*walker));
-    if (walker)
-        walker->home_low = UINT64_MAX;
+    if (!walker)
+        return NULL;
+    walker->home_low = UINT64_MAX;
+    walker->frames[0].sp = UINT64_MAX; /* no frame lies above it */
+    for (int i = 0; i < HEAP_CHECKS_AHEAD; i++)
+        walker->checks[i].slot = &walker->zero;
     return walker;
 }
 

@@ -117,6 +117,8 @@ extern uint64_t heap_rules_epoch; /* mixed into keys: images that are gone take 
 extern uint32_t heap_rules_opens; /* what was not known before a dlopen() may be known now */
 
 NOINLINE heap_rule heap_rule_make(struct heap_program *scratch, uint64_t pc);
+/* The same for all pcs of a function, and for no others; 0: not known. */
+uint64_t heap_function_of(uint64_t pc);
 
 static inline uint64_t heap_mix(uint64_t value)
 {
@@ -148,11 +150,11 @@ struct heap_frame {
     uint64_t sp; /* when what it calls returns */
     uint64_t pc; /* where that returns to */
     uint64_t fp;
+    uint64_t needs_fp; /* all bits: `fp` tells where this frame or an outer one lies; or none */
     uint32_t node;
-    uint32_t leaf;   /* node of the call that was made last from here; 0: none */
-    uint16_t checks; /* of this frame and all outer ones */
-    uint8_t leaf_entry;
-    bool needs_fp; /* `fp` tells where this frame or an outer one lies */
+    uint32_t leaf;       /* node of the call that was made last from here; 0: none */
+    uint32_t leaf_entry; /* which call */
+    uint32_t checks;     /* of this frame and all outer ones */
 };
 
 /* A word of the stack that the way outwards was read from. */
@@ -167,26 +169,19 @@ struct heap_fresh {
     heap_rule rule;
 };
 
-struct heap_step {
-    uint64_t pc;
-    uint32_t parent;
-    uint32_t node;
-};
-
-enum { HEAP_STEPS = 1024, HEAP_CHECKS_OF_FRAME = 4 };
+enum { HEAP_CHECKS_OF_FRAME = 4, HEAP_CHECKS_AHEAD = 8 };
 struct heap_walker {
     uint32_t stamp;    /* of heap_walk_stamp */
     uint32_t count;    /* frames, the outermost first */
     uint64_t home_low; /* from here to the top the stack was seen to be readable */
-    struct heap_frame frames[HEAP_FRAMES_MAX];
-    struct heap_check checks[HEAP_FRAMES_MAX * HEAP_CHECKS_OF_FRAME];
-    struct heap_step steps[HEAP_STEPS];
+    struct heap_frame frames[HEAP_FRAMES_MAX + 1];
+    uint64_t zero; /* what the checks ahead of the first look at */
+    struct heap_check checks[HEAP_CHECKS_AHEAD + HEAP_FRAMES_MAX * HEAP_CHECKS_OF_FRAME];
     struct heap_fresh fresh[HEAP_FRAMES_MAX]; /* the innermost first */
     struct heap_program program;
 };
 /* Changes when nodes or images are others than they were. */
 extern uint32_t heap_walk_stamp;
-void heap_walker_forget(struct heap_walker *walker); /* another thread goes on with it */
 
 /* ---- the tree (heap_tree.c) ---- */
 
@@ -196,19 +191,18 @@ void heap_tree_begin(void);
 /* The node of an outermost frame. */
 uint32_t heap_tree_root(uint64_t pc, enum heap_end end);
 /* One step inwards; `parent` when there is no room. */
-NOINLINE uint32_t heap_tree_step(struct heap_walker *walker, uint32_t parent, uint64_t pc,
-                                 bool leaf);
+NOINLINE uint32_t heap_tree_step(uint32_t parent, uint64_t pc, bool leaf);
 
-static inline struct heap_step *heap_step_row(struct heap_walker *walker, uint32_t parent,
-                                              uint64_t pc)
+/* Neighbours in the tree lie close together: a walk goes up and down among few of them. */
+static inline uint32_t *heap_tree_bucket(uint32_t parent, uint64_t pc)
 {
-    return &walker->steps[heap_mix(pc + (uint64_t)parent * 0x10001) >> (64 - 10)];
+    return &heap_hash[(parent * 8 + (heap_mix(pc) >> 60)) & heap_hash_mask];
 }
-static inline uint32_t heap_step_known(struct heap_walker *walker, uint32_t parent, uint64_t pc,
-                                       bool leaf)
+static inline uint32_t heap_tree_child(uint32_t parent, uint64_t pc, bool leaf)
 {
-    const struct heap_step *step = heap_step_row(walker, parent, pc);
-    if (LIKELY(step->pc == pc && step->parent == parent))
-        return step->node;
-    return heap_tree_step(walker, parent, pc, leaf);
+    uint32_t first = __atomic_load_n(heap_tree_bucket(parent, pc), __ATOMIC_ACQUIRE);
+    const struct heap_node *node = &heap_nodes[first];
+    if (LIKELY(node->pc == pc && node->parent == parent && node->folded == 0))
+        return first;
+    return heap_tree_step(parent, pc, leaf);
 }

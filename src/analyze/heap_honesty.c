@@ -12,19 +12,29 @@ static const struct source {
     {"heap.processes", FIGURE(processes)},
     {"heap.threads", FIGURE(threads)},
     {"heap.stacks", FIGURE(stacks)},
-    {"heap.walks", FIGURE(walks)},
-    {"heap.frames", FIGURE(frames)},
-    {"heap.recognised", FIGURE(recognised)},
     {"heap.incomplete", FIGURE(incomplete)},
+    {"heap.stacks_walked", FIGURE(walked)},
+    {"heap.stacks_complete", FIGURE(complete)},
+    {"heap.frames", FIGURE(fresh)},
+    {"heap.stacks_copied", FIGURE(fresh)},
+    {"heap.recognised", FIGURE(recognised)},
+    {"heap.stacks_recognised", FIGURE(recognised)},
+    {"heap.lost.stacks", FIGURE(stacks_lost)},
+    {"heap.lost.stacks_unreadable", FIGURE(stacks_lost)},
+    {"heap.lost.stacks_stale", FIGURE(stacks_lost)},
+    {"heap.lost.stacks_stray", FIGURE(stacks_lost)},
     {"heap.no_cell", FIGURE(no_cell)},
-    {"heap.nested", FIGURE(nested)},
+    {"heap.no_entry", FIGURE(no_entry)},
     {"heap.refused", FIGURE(refused)},
+    {"heap.uncovered", FIGURE(uncovered)},
+    {"heap.windows_unmatched", FIGURE(unread)},
+    {"heap.malformed", FIGURE(unread)},
     {"heap.unseen_frees", FIGURE(unseen_frees)},
+    {"heap.missed_frees", FIGURE(missed_frees)},
     {"heap.inherited_frees", FIGURE(inherited_frees)},
     {"heap.failed", FIGURE(failed)},
     {"heap.own_ns", FIGURE(own_ns)},
     {"heap.kernel_ns", FIGURE(kernel_ns)},
-    {"heap.call_ns", FIGURE(call_ns)},
     {"cpu.rusage_ns", FIGURE(rusage_ns)},
 };
 
@@ -38,9 +48,11 @@ static void figure_add(struct honesty_figure *figure, uint64_t value)
 static int read_counter(void *context, const struct recorded_counter *row)
 {
     struct heap_honesty *honesty = context;
-    bool lost = str_is(row->name, "heap.lost") || str_starts(row->name, "heap.lost.") ||
-                str_starts(row->name, "loss.heap_");
-    if (lost && row->unit == UNIT_COUNT)
+    bool lost = str_is(row->name, "heap.lost") || str_starts(row->name, "heap.lost.");
+    /* Such calls are counted; stacks beyond what can be known again are copied instead. */
+    bool counted = str_starts(row->name, "heap.lost.stacks") ||
+                   str_is(row->name, "heap.lost.known_full");
+    if (lost && !counted && row->unit == UNIT_COUNT)
         figure_add(&honesty->lost, row->value);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
         if (str_is(row->name, sources[i].counter))
@@ -65,7 +77,10 @@ static int read_document(void *context, const struct recorded_document *row)
     if (!str_is(row->name, "heap"))
         return 0;
     json_t *root = json_loadb(row->json.data, row->json.len, 0, NULL);
-    reading->honesty->mode_known = json_is_integer(json_object_get(root, "sample_bytes"));
+    reading->honesty->mode_known = json_is_integer(json_object_get(root, "sample_bytes")) ||
+                                   json_is_string(json_object_get(root, "mode"));
+    if (json_is_integer(json_object_get(root, "cost_ns_per_call")))
+        figure_add(&reading->honesty->call_ns, number_of(root, "cost_ns_per_call"));
     reading->honesty->sample_bytes = number_of(root, "sample_bytes");
     reading->honesty->temporary_within = number_of(root, "temporary_within");
     json_decref(root);
@@ -105,12 +120,21 @@ static struct value share_value(struct honesty_figure part, double whole, const 
     return value_real(100.0 * (double)part.value / whole, UNIT_PERCENT);
 }
 
+/* The user tier counts different stacks, the kernel tier those that it had to walk. */
+static struct honesty_figure stacks_of(const struct heap_honesty *honesty)
+{
+    return honesty->stacks.known ? honesty->stacks : honesty->walked;
+}
+
 static struct value complete_value(const struct heap_honesty *honesty)
 {
-    struct honesty_figure complete = {.known = honesty->stacks.known && honesty->incomplete.known};
-    if (honesty->stacks.value >= honesty->incomplete.value)
-        complete.value = honesty->stacks.value - honesty->incomplete.value;
-    return share_value(complete, (double)honesty->stacks.value, "stacks were not counted");
+    struct honesty_figure complete = honesty->complete;
+    if (honesty->stacks.known) {
+        complete.known = honesty->incomplete.known;
+        complete.value = honesty->stacks.value -
+                         MIN(honesty->incomplete.value, honesty->stacks.value);
+    }
+    return share_value(complete, (double)stacks_of(honesty).value, "stacks were not counted");
 }
 
 static const struct unseen_row {
@@ -119,12 +143,20 @@ static const struct unseen_row {
 } unseen_rows[] = {
     {FIGURE(refused), "processes",
      "they could not be counted: no memory to count in, or no room to map it"},
+    {FIGURE(uncovered), "programs", "our library is not in them: see below"},
+    {FIGURE(unread), "processes whose counts were of no use",
+     "they made no sense, or are of a process that was not recorded"},
     {FIGURE(unseen_frees), "frees of memory that was not seen allocated",
      "it was allocated before we came, or by something that we do not see"},
+    {FIGURE(missed_frees), "memory that was handed out again",
+     "its free was not seen: it counts as freed from then on"},
     {FIGURE(inherited_frees), "frees of memory that a fork left to a process",
      "it counts where it was allocated: with the parent"},
     {FIGURE(no_cell), "calls without a stack of their own",
      "there was no room for more: they are in sums of processes only"},
+    {FIGURE(no_entry), "allocations whose free cannot be told",
+     "there was no room to remember them: they count as not freed"},
+    {FIGURE(stacks_lost), "stacks that were lost", "their calls are counted, without a place"},
     {FIGURE(lost), "calls that were lost", "they could not be counted at that moment"},
 };
 
@@ -177,12 +209,14 @@ struct value heap_honesty_value(struct arena *arena, const struct heap_honesty *
     value_put(&map, "processes", NULL, count_value(honesty->processes, "it was not counted"));
     value_put(&map, "threads", NULL, count_value(honesty->threads, "it was not counted"));
     value_put(&map, "stacks", "different stacks",
-              count_value(honesty->stacks, "stacks were not counted"));
+              count_value(stacks_of(honesty), "stacks were not counted"));
     value_put(&map, "complete_pct", "complete stacks", complete_value(honesty));
-    double frames = (double)honesty->recognised.value + (double)honesty->frames.value;
-    value_put(&map, "recognised_pct", "frames recognised",
-              share_value(honesty->recognised, frames, "frames were not counted"));
+    double frames = (double)honesty->recognised.value + (double)honesty->fresh.value;
+    value_put(&map, "recognised_pct", "stacks recognised",
+              share_value(honesty->recognised, frames, "it was not counted"));
     value_put(&map, "lost", NULL, count_value(honesty->lost, "losses were not counted"));
+    value_put(&map, "stacks_lost", "stacks lost",
+              value_uint(honesty->stacks_lost.value, UNIT_COUNT));
     value_put(&map, "in_sums_only", "calls in sums only",
               count_value(honesty->no_cell, "it was not counted"));
     value_put(&map, "unseen_frees", "frees of memory not seen allocated",
@@ -250,16 +284,20 @@ const char *heap_honesty_line(struct arena *arena, const struct heap_honesty *ho
     struct value map = heap_honesty_value(arena, honesty);
     const struct io_facts *facts = &honesty->facts;
     return arena_printf(
-        arena, "%s tier, %s; %s, %s, %s%s%s%s%s; cost: %s%s%s%s%s%s%s",
+        arena, "%s tier, %s; %s, %s, %s%s%s%s%s%s%s; cost: %s%s%s%s%s%s%s",
         facts->tier ? facts->tier : "unknown", mode_text(arena, honesty),
-        figure_text(arena, &map, "stacks", honesty->stacks.value == 1 ? "stack" : "stacks"),
+        figure_text(arena, &map, "stacks", stacks_of(honesty).value == 1 ? "stack" : "stacks"),
         figure_text(arena, &map, "complete_pct", "complete"),
         figure_text(arena, &map, "lost", "lost"),
+        few_text(arena, honesty->stacks_lost, UNIT_COUNT, "without their stack"),
         few_text(arena, honesty->no_cell, UNIT_COUNT, "in sums only"),
         few_text(arena, honesty->unseen_frees, UNIT_COUNT, "frees of memory not seen allocated"),
         few_text(arena, honesty->refused, UNIT_COUNT,
                  honesty->refused.value == 1 ? "process not counted" : "processes not counted"),
-        few_text(arena, honesty->failed, UNIT_COUNT, "calls that failed"),
+        few_text(arena, honesty->uncovered, UNIT_COUNT,
+                 honesty->uncovered.value == 1 ? "program not covered" : "programs not covered"),
+        few_text(arena, honesty->failed, UNIT_COUNT,
+                 honesty->failed.value == 1 ? "call that failed" : "calls that failed"),
         figure_text(arena, &map, "own_cpu_ms", "own CPU time"), share_text(arena, &map),
         few_text(arena, honesty->kernel_ns, UNIT_NS, "in the kernel"),
         few_text(arena, honesty->call_ns, UNIT_NS, "a call"),

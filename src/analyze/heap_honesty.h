@@ -5,30 +5,35 @@
  * "n/a: reason".
  *
  *     heap.processes, heap.threads    that were counted
- *     heap.stacks                     different ones
- *     heap.walks                      stacks that were looked at: allocations whose stack is known
+ *     heap.stacks, heap.incomplete    different ones, and those that do not reach their root
+ *     heap.stacks_walked,             the same of the kernel tier: stacks that were new
+ *        stacks_complete
  *     heap.frames, heap.recognised    frames walked anew, and found unchanged
- *     heap.incomplete                 different stacks that do not reach their root
- *     heap.lost, heap.lost.*          calls that were counted nowhere
- *     heap.no_cell                    calls that are in sums only: there was no room
- *     heap.nested                     calls out of signal handlers that met us at work: counted
- *     heap.refused                    processes that were not counted: no memory, or no room
+ *     heap.stacks_copied,             the same of the kernel tier: whole stacks
+ *        stacks_recognised
+ *     heap.lost, heap.lost.*          calls that were counted nowhere, or without their stack
+ *     heap.no_cell, heap.no_entry     calls for which there was no room
+ *     heap.refused, heap.uncovered    processes and programs that were not counted
+ *     heap.windows_unmatched,         processes whose counts could not be used
+ *        heap.malformed
  *     heap.unseen_frees               of memory that was not seen allocated
+ *     heap.missed_frees               memory that was handed out again without a free
  *     heap.inherited_frees            of memory that a fork left to a process
  *     heap.failed                     calls that returned NULL
  *     heap.own_ns, heap.kernel_ns     what it cost whyslow itself, and in the kernel
- *     heap.call_ns                    what one call costs more, as measured
  *
- * The document "heap" has "tier", "why_not_higher", "sample_bytes" (0: every call),
- * "temporary_within" and "na", a list of {"what", "reason"}. */
+ * The document "heap" has "tier", "why_not_higher", "mode", "sample_bytes" (0: every call),
+ * "temporary_within", "cost_ns_per_call" and "na", a list of {"what", "reason"}. */
 #pragma once
 
 #include "analyze/honesty.h"
 #include "analyze/io_facts.h"
 
 struct heap_honesty {
-    struct honesty_figure processes, threads, stacks, walks, frames, recognised, incomplete;
-    struct honesty_figure lost, no_cell, nested, refused, unseen_frees, inherited_frees, failed;
+    struct honesty_figure processes, threads, stacks, incomplete, walked, complete;
+    struct honesty_figure fresh, recognised; /* frames, or stacks */
+    struct honesty_figure lost, stacks_lost, no_cell, no_entry, refused, uncovered, unread;
+    struct honesty_figure unseen_frees, missed_frees, inherited_frees, failed;
     struct honesty_figure own_ns, kernel_ns, call_ns, rusage_ns;
     struct io_facts facts;     /* tier, why not higher, what was not seen */
     uint64_t sample_bytes;     /* 0: every call */
@@ -42,7 +47,7 @@ MUST_USE int heap_honesty_load(struct arena *arena, struct recording *recording,
                                struct heap_honesty *ret, struct why *why);
 
 /* A map: tier, why_not_higher, mode, sample_bytes, temporary_within, processes, threads, stacks,
- * complete_pct, recognised_pct, lost, in_sums_only, unseen_frees, own_cpu_ms, own_pct,
+ * complete_pct, recognised_pct, lost, stacks_lost, in_sums_only, unseen_frees, own_cpu_ms, own_pct,
  * kernel_ms, call_ns, unseen. */
 struct value heap_honesty_value(struct arena *arena, const struct heap_honesty *honesty);
 /* The same in one sentence; "" when out of memory. */

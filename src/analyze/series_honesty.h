@@ -1,17 +1,24 @@
-/* Which line of honesty a series has: samples of the CPU (honesty.h), waits (wait_honesty.h), or
- * calls (io_honesty.h). */
+/* Which line of honesty a series has: samples of the CPU (honesty.h), waits (wait_honesty.h),
+ * calls (io_honesty.h), or the heap (heap_honesty.h). */
 #pragma once
 
+#include "analyze/heap_honesty.h"
 #include "analyze/io_honesty.h"
 #include "analyze/wait_honesty.h"
 
-enum series_honesty_kind { HONESTY_OF_SAMPLES, HONESTY_OF_WAITS, HONESTY_OF_CALLS };
+enum series_honesty_kind {
+    HONESTY_OF_SAMPLES,
+    HONESTY_OF_WAITS,
+    HONESTY_OF_CALLS,
+    HONESTY_OF_HEAP
+};
 
 struct series_honesty {
     enum series_honesty_kind kind;
     struct honesty samples; /* the one of that kind is filled */
     struct wait_honesty waits;
     struct io_honesty calls;
+    struct heap_honesty heap;
 };
 
 /* `series` is its name; texts live in the arena. */

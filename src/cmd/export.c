@@ -4,6 +4,7 @@
 #include "analyze/profile_load.h"
 #include "analyze/series_honesty.h"
 #include "cmd/cmd.h"
+#include "cmd/export_heap.h"
 #include "cmd/report_parts.h" /* --time means the same in both */
 #include "present/exporters.h"
 #include "store/reader.h"
@@ -33,7 +34,7 @@ static const struct opt export_options[] = {
     {"output", 'o', OPT_FILE, offsetof(struct export_cmd_opts, output), "FILE",
      "where to write; '-' or nothing is standard output"},
     {"series", 0, OPT_TEXT, offsetof(struct export_cmd_opts, series), "NAME",
-     "which series of the recording", .fallback = "cpu"},
+     "which series of the recording; heap: what lives and what was allocated", .fallback = "cpu"},
     {"time", 0, OPT_TEXT, offsetof(struct export_cmd_opts, time), "A..B",
      "only this part: seconds since the first sample (1.5..3) or percent (10%..20%)"},
     {"filter", 0, OPT_TEXT, offsetof(struct export_cmd_opts, filter), "TEXT",
@@ -151,8 +152,17 @@ static int real_start(struct recording *recording, uint64_t start_ns, uint64_t *
 
 static int load(const struct export_cmd_opts *opts, const struct exporter *exporter,
                 struct recording *recording, struct arena *arena, struct profile *ret,
-                struct why *why)
+                struct export_opts *ret_opts, struct why *why)
 {
+    if (export_is_heap(recording, opts->series)) {
+        if (opts->time || opts->filter || opts->focus)
+            return why_set(why, WHY_USAGE, EINVAL, "leave it out",
+                           "%s narrows samples, and the heap has sums",
+                           opts->time     ? "--time"
+                           : opts->filter ? "--filter"
+                                          : "--focus");
+        return export_heap_load(arena, recording, opts->series, ret, &ret_opts->values, why);
+    }
     struct profile_opts wanted = {
         .series = opts->series,
         .samples = exporter->samples,
@@ -222,7 +232,7 @@ static int export_recording(const struct cmd_call *call, const struct exporter *
     struct profile profile;
     struct series_honesty honesty;
     struct export_opts wanted = {.title = opts->title};
-    int r = load(opts, exporter, recording, &arena, &profile, why);
+    int r = load(opts, exporter, recording, &arena, &profile, &wanted, why);
     if (r == 0)
         r = series_honesty_load(&arena, recording, profile.series, &honesty, why);
     if (r == 0)
@@ -264,6 +274,8 @@ static const struct cmd_example examples[] = {
     {"whyslow export recording.whyslow -o profile.json.gz", "for profiler.firefox.com"},
     {"whyslow export recording.whyslow -f folded | flamegraph.pl > flame.svg",
      "through a pipe, without a file"},
+    {"whyslow export heap.whyslow --series heap -o heap.pb.gz",
+     "for 'go tool pprof -sample_index=inuse_space heap.pb.gz'"},
     {"whyslow export recording.whyslow -o hot.afdo --filter myapp",
      "for clang -fprofile-sample-use=hot.afdo"},
     {NULL, NULL},

@@ -9,12 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#pragma weak heap_kernel_ops
-#pragma weak heap_kernel_start
-#pragma weak heap_kernel_poll_fds
-#pragma weak heap_kernel_snapshot
-#pragma weak heap_kernel_na
-
 struct collector {
     const struct collector_ops *ops; /* of the engine */
     struct collector *inner;
@@ -117,8 +111,6 @@ int heap_start(const struct heap_opts *opts, struct preload_heap *preload,
         c->snapshot = heap_user_snapshot;
         c->na = heap_user_na;
         r = heap_user_start(opts, preload, target, sink, &c->inner, why);
-    } else if (!heap_kernel_start) {
-        r = why_set(why, WHY_DENIED, ENOTSUP, NULL, "this build cannot ask the kernel");
     } else {
         c->tier = TIER_KERNEL;
         c->ops = &heap_kernel_ops;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define TICK_NS (100 * NS_PER_MS)
-#define READ_NS NS_PER_SEC
+#define READ_NS (500 * NS_PER_MS)
 enum { COST_FACTOR = 20 }; /* reading may take a twentieth of the time */
 
 static int heap_until(void *context, uint64_t time_ns)
@@ -28,7 +28,7 @@ static int threads_note(struct collector *c, uint64_t time_ns, int pid, int tid)
 {
     int r = 0;
     for (size_t i = 0; i < c->windows.len && r == 0; i++)
-        if (c->windows.data[i].it->pid == (uint32_t)pid && c->windows.data[i].it->process)
+        if (c->windows.data[i].it->pid == (uint32_t)pid)
             r = heap_thread_note(c, c->windows.data[i].it, time_ns, (uint32_t)tid);
     return r;
 }

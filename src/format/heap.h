@@ -115,7 +115,7 @@ struct heap_cell {
     uint64_t size_max;
     uint64_t lived_ticks; /* of all frees together */
     double variance;      /* of allocated_bytes, when sampled */
-    uint32_t tid;         /* whose it is: places are given to thread after thread */
+    uint32_t tid;         /* whose it is; 0: of who lives in the place */
     uint32_t samples;     /* what the figures rest on, when sampled */
 };
 _Static_assert(sizeof(struct heap_cell) == 128, "two lines of the cache");
@@ -159,7 +159,8 @@ enum heap_log_word { HEAP_LOG_TICK = 1, HEAP_LOG_ALLOCATED = 2, HEAP_LOG_FREED =
  * each may be one call ahead or behind in it.
  *
  * What lives is told by the room below the peak: spare and all credits together. Room below 0 is a
- * peak in the making: heap_live_bytes() and heap_peak_bytes() say what it comes to. */
+ * peak in the making: heap_live_bytes() and heap_peak_bytes() say what it comes to, and cells are
+ * as they stand (HEAP_AT_PEAK, to those who need an epoch for that). */
 struct heap_process {
     uint64_t magic; /* HEAP_MAGIC, written last */
     uint32_t pid;
@@ -180,9 +181,8 @@ struct heap_process {
     /* In a line of its own: every call reads it. */
     _Alignas(64) uint64_t peak_bytes; /* so far */
     int64_t spare;                    /* room below the peak that no thread has for itself */
-    uint32_t peak_epoch; /* HEAP_AT_PEAK: live bytes are the peak; cells are as they stand */
+    uint32_t peak_epoch; /* which peak it is: cells of this epoch have kept what they had at it */
     uint32_t peak_tick;
-    uint32_t peaks; /* epochs so far */
 };
 enum { HEAP_AT_PEAK = 0xffffffff };
 

@@ -1,7 +1,8 @@
 /* pprof: the gzipped protobuf that `go tool pprof` and most services read.
  *
  * Each kind of message goes out as soon as it is built, so that memory stays that of one
- * message however large the profile is. Two values a sample: how many, and their weight.
+ * message however large the profile is. Two values a sample: how many, and their weight; or
+ * those that the caller has (a heap: calls and bytes, of all and of what lives).
  * Addresses are those of the ELF file, under mappings that span all addresses: pprof knows
  * this as "addresses already adjusted" and subtracts nothing. */
 #include "base/gzip.h"
@@ -21,6 +22,7 @@ enum {
     PROFILE_LOCATION = 4,
     PROFILE_FUNCTION = 5,
     PROFILE_STRING_TABLE = 6,
+    PROFILE_DROP_FRAMES = 7,
     PROFILE_TIME_NANOS = 9,
     PROFILE_DURATION_NANOS = 10,
     PROFILE_PERIOD_TYPE = 11,
@@ -102,18 +104,37 @@ static void write_value_type(struct pprof *pprof, uint32_t field, const char *ty
     protow_end(&pprof->message);
 }
 
+/* What the values of a sample are, and which of them is meant unless one is chosen. */
+static const char *write_types(struct pprof *pprof)
+{
+    const struct profile *profile = pprof->profile;
+    const struct export_values *values = pprof->opts->values;
+    const char *unit = export_unit(profile->unit);
+    if (values) {
+        for (size_t i = 0; i < values->count; i++)
+            write_value_type(pprof, PROFILE_SAMPLE_TYPE, values->types[i].type,
+                             values->types[i].unit);
+        if (values->drop)
+            protow_uint(&pprof->message, PROFILE_DROP_FRAMES,
+                        string_id(pprof, str_from(values->drop)));
+        return values->main;
+    }
+    write_value_type(pprof, PROFILE_SAMPLE_TYPE, "samples", "count");
+    write_value_type(pprof, PROFILE_SAMPLE_TYPE, profile->series, unit);
+    write_value_type(pprof, PROFILE_PERIOD_TYPE, profile->series, unit);
+    protow_uint(&pprof->message, PROFILE_PERIOD,
+                profile->count ? profile->weight / profile->count : 0);
+    return profile->series;
+}
+
 static void write_head(struct pprof *pprof)
 {
     const struct profile *profile = pprof->profile;
     struct protow *message = &pprof->message;
-    const char *unit = export_unit(profile->unit);
-    write_value_type(pprof, PROFILE_SAMPLE_TYPE, "samples", "count");
-    write_value_type(pprof, PROFILE_SAMPLE_TYPE, profile->series, unit);
-    write_value_type(pprof, PROFILE_PERIOD_TYPE, profile->series, unit);
-    protow_uint(message, PROFILE_PERIOD, profile->count ? profile->weight / profile->count : 0);
+    const char *main_type = write_types(pprof);
     protow_uint(message, PROFILE_TIME_NANOS, pprof->opts->start_real_ns);
     protow_uint(message, PROFILE_DURATION_NANOS, profile->end_ns - profile->start_ns);
-    protow_uint(message, PROFILE_DEFAULT_SAMPLE_TYPE, string_id(pprof, str_from(profile->series)));
+    protow_uint(message, PROFILE_DEFAULT_SAMPLE_TYPE, string_id(pprof, str_from(main_type)));
     const char *title = export_title(profile, pprof->opts, &pprof->arena);
     protow_uint(message, PROFILE_COMMENT,
                 string_id(pprof, str_from(arena_printf(&pprof->arena, "whyslow: %s", title))));
@@ -149,8 +170,14 @@ static void write_sample(struct pprof *pprof, const struct profile_total *total)
     } while (stack != 0);
     protow_begin(message, PROFILE_SAMPLE);
     protow_packed(message, SAMPLE_LOCATION_ID, pprof->locations.data, pprof->locations.len);
+    const struct export_values *several = pprof->opts->values;
     const uint64_t values[] = {total->count, total->weight};
-    protow_packed(message, SAMPLE_VALUE, values, ARRAY_SIZE(values));
+    if (several)
+        protow_packed(message, SAMPLE_VALUE,
+                      several->rows + (size_t)(total - profile->totals) * several->count,
+                      several->count);
+    else
+        protow_packed(message, SAMPLE_VALUE, values, ARRAY_SIZE(values));
     const struct profile_thread *thread = &profile->threads[total->thread];
     const struct profile_process *process = &profile->processes[thread->process];
     if (total->thread != 0) {

@@ -9,11 +9,25 @@
 
 #include <stdio.h>
 
+/* Several values of each total, where a format has room for them: a heap has four. */
+struct export_value {
+    const char *type, *unit; /* "inuse_space", "bytes" */
+};
+struct export_values {
+    const struct export_value *types;
+    size_t count;
+    const uint64_t *rows; /* `count` for each total of the profile */
+    const char *main;     /* the type that is shown first */
+    const char *drop;     /* functions that are no one's: a regular expression; NULL: none */
+};
+
 struct export_opts {
     const char *title; /* NULL: the profile's command */
     /* What a reader should know about how far to trust it; ends with NULL. NULL: nothing. */
     const char *const *comments;
     uint64_t start_real_ns; /* wall clock of the first sample; 0: unknown */
+    /* In place of count and weight; formats that have one value take those. NULL: none. */
+    const struct export_values *values;
 };
 
 struct exporter {

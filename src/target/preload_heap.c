@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 /* Made by tools/embed from preload/; empty where there is no library. */
-extern const unsigned char preload_heap_blob[] __attribute__((weak));
-extern const size_t preload_heap_blob_bytes __attribute__((weak));
+extern const unsigned char preload_heap_blob[];
+extern const size_t preload_heap_blob_bytes;
 
 /* Why it has "libasan.so" in its name is told in preload.c. */
 #define LIBRARY_NAME "whyslow-heap-before-libasan.so"
@@ -130,7 +130,7 @@ static int library_place(struct preload_heap *preload, const struct preload_heap
 int preload_heap_open(const struct preload_heap_opts *opts, struct preload_heap **ret,
                       struct why *why)
 {
-    if (!&preload_heap_blob_bytes || preload_heap_blob_bytes == 0)
+    if (preload_heap_blob_bytes == 0)
         return why_set(why, WHY_DENIED, ENOTSUP, "build whyslow on x86_64 or aarch64 with glibc",
                        "this build of whyslow has no heap library for the target");
     struct preload_heap *preload = calloc(1, sizeof(*preload));

@@ -33,6 +33,8 @@ static struct heap_thread rig_threads[RIG_THREADS];
 static bool rig_no_memory;
 static unsigned rig_logged, rig_logged_frees;
 
+__thread struct heap_self heap_self __attribute__((tls_model("initial-exec")));
+
 long heap_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
     return syscall(number, a, b, c, d, e, f);
@@ -101,7 +103,7 @@ static void rig_entries_forget(void)
             struct heap_middle *middle = heap_middles[plane][i];
             for (unsigned r = 0; middle && r < HEAP_MIDDLE_REGIONS; r++)
                 if (middle->regions[r])
-                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(struct heap_entry_row));
+                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(union heap_slot));
             if (middle)
                 munmap(middle, sizeof(*middle));
             heap_middles[plane][i] = NULL;
@@ -148,16 +150,18 @@ static struct heap_cell *rig_cell(unsigned thread, uint32_t node)
             return &heap_cells[i];
     return NULL;
 }
+static bool rig_is_kept(const struct heap_cell *cell)
+{
+    return rig_room() >= 0 && cell->epoch == heap_process->peak_epoch;
+}
 static int64_t rig_peak_count_of(const struct heap_cell *cell)
 {
-    return cell->epoch == heap_process->peak_epoch ? cell->peak_count
-                                                   : (int64_t)(cell->allocations - cell->frees);
+    return rig_is_kept(cell) ? cell->peak_count : (int64_t)(cell->allocations - cell->frees);
 }
 static int64_t rig_peak_bytes_of(const struct heap_cell *cell)
 {
-    return cell->epoch == heap_process->peak_epoch
-               ? cell->peak_bytes
-               : (int64_t)(cell->allocated_bytes - cell->freed_bytes);
+    return rig_is_kept(cell) ? cell->peak_bytes
+                             : (int64_t)(cell->allocated_bytes - cell->freed_bytes);
 }
 
 static uint64_t rig_random(uint64_t *state)
