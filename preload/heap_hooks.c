@@ -11,10 +11,18 @@
 extern void *own_malloc(size_t size) __THROW
     __attribute__((malloc, alloc_size(1), alias("malloc"), visibility("hidden")));
 
+/* A program that is not position-independent has an address of its own for it, which leads here
+ * or not: that is seen by going there. */
 bool heap_hooks_are_first(void)
 {
     void *(*volatile first)(size_t) = malloc;
-    return first == own_malloc;
+    void (*volatile first_free)(void *) = free;
+    if (first == own_malloc)
+        return true;
+    const void *mark = &heap_self;
+    heap_self.last = mark;
+    first_free(first(1));
+    return heap_self.last != mark;
 }
 
 void hooks_odd(struct heap_thread *thread, void *memory, uint64_t size)
