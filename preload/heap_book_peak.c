@@ -135,7 +135,7 @@ static NOINLINE void settle(struct heap_thread *thread)
     room_unlock();
 }
 
-void heap_room_collect(void)
+static void to_common(void)
 {
     room_lock();
     if (way_of(heap_room.way) != HEAP_ROOM_COMMON)
@@ -194,7 +194,7 @@ static bool turn(struct heap_thread *thread, int64_t bytes)
     while (spare < 0) {
         uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);
         if (way_of(way) != HEAP_ROOM_COMMON) {
-            heap_room_collect();
+            to_common();
             spare = __atomic_load_n(&process->spare, __ATOMIC_SEQ_CST);
             continue;
         }

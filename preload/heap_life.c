@@ -162,7 +162,7 @@ static uint64_t budget_bytes(void)
     static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
     uint64_t bytes = HEAP_WINDOW_BYTES;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        struct rlimit limit;
+        struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
         if (heap_raw6(SYS_prlimit64, 0, kinds[i], 0, (long)&limit, 0, 0) == 0 &&
             limit.rlim_cur / 64 < bytes)
             bytes = limit.rlim_cur / 64;

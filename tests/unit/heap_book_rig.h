@@ -103,7 +103,7 @@ static void rig_entries_forget(void)
             struct heap_middle *middle = heap_middles[plane][i];
             for (unsigned r = 0; middle && r < HEAP_MIDDLE_REGIONS; r++)
                 if (middle->regions[r])
-                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(struct heap_entry_row));
+                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(union heap_slot));
             if (middle)
                 munmap(middle, sizeof(*middle));
             heap_middles[plane][i] = NULL;
