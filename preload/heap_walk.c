@@ -290,7 +290,7 @@ static inline void append(struct heap_walker *walker, const struct heap_fresh *f
     frame->sp = fresh->sp;
     frame->pc = fresh->pc;
     frame->fp = fresh->fp;
-    frame->node = heap_tree_child(outer->node, fresh->pc, false);
+    frame->node = heap_tree_child(outer->node, fresh->pc);
     frame->leaf = 0;
     frame->checks = outer->checks;
     add_checks(walker, frame, fresh, outer->needs_fp);
@@ -327,7 +327,7 @@ static NOINLINE void leave_out(struct heap_walker *walker)
         frame->checks -= checks_out;
         frame->leaf = 0;
         frame->node = i == 1 ? heap_tree_root(frame->pc, HEAP_END_TOO_DEEP)
-                             : heap_tree_child(frame[-1].node, frame->pc, false);
+                             : heap_tree_child(frame[-1].node, frame->pc);
     }
     set_count(walker, KEPT_DEEP);
 }
@@ -425,7 +425,7 @@ static NOINLINE uint32_t other_leaf(struct heap_frame *frame, enum heap_entry en
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     frame->leaf_entry = entry;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    frame->leaf = heap_tree_child(frame->node, entry, true);
+    frame->leaf = heap_tree_leaf(frame->node, entry);
     return frame->leaf;
 }
 

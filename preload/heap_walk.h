@@ -194,13 +194,29 @@ NOINLINE uint32_t heap_tree_step(uint32_t parent, uint64_t pc, bool leaf);
 /* Neighbours in the tree lie close together: a walk goes up and down among few of them. */
 static inline uint32_t *heap_tree_bucket(uint32_t parent, uint64_t pc)
 {
-    return &heap_hash[(parent * 8 + (heap_mix(pc) >> 60)) & heap_hash_mask];
+    return &heap_hash[(parent * 2 + (heap_mix(pc) >> 61)) & heap_hash_mask];
 }
-static inline uint32_t heap_tree_child(uint32_t parent, uint64_t pc, bool leaf)
+/* Most were added right after their parent, by the same walk: those are not searched for. There
+ * is room for one behind the last. */
+static inline bool heap_tree_is_next(uint32_t parent, uint64_t pc)
 {
+    const struct heap_node *next = &heap_nodes[parent + 1];
+    return __atomic_load_n(&next->pc, __ATOMIC_ACQUIRE) == pc && next->parent == parent &&
+           next->folded == 0;
+}
+static inline uint32_t heap_tree_child(uint32_t parent, uint64_t pc)
+{
+    if (heap_tree_is_next(parent, pc))
+        return parent + 1;
     uint32_t first = __atomic_load_n(heap_tree_bucket(parent, pc), __ATOMIC_ACQUIRE);
     const struct heap_node *node = &heap_nodes[first];
-    if (LIKELY(node->pc == pc && node->parent == parent && node->folded == 0))
-        return first;
-    return heap_tree_step(parent, pc, leaf);
+    if (LIKELY(node->pc == pc && node->parent == parent))
+        return node->folded != 0 ? node->folded : first;
+    return heap_tree_step(parent, pc, false);
+}
+static inline uint32_t heap_tree_leaf(uint32_t parent, enum heap_entry entry)
+{
+    if (LIKELY(heap_tree_is_next(parent, entry)))
+        return parent + 1;
+    return heap_tree_step(parent, entry, true);
 }
