@@ -51,6 +51,7 @@ static uint32_t cell_make(const struct heap_thread *thread, uint32_t node)
         return 0;
     struct heap_cell *cell = &heap_cells[index];
     cell->thread = thread->place_index;
+    cell->tid = thread->place->tid;
     __atomic_store_n(&cell->node, node, __ATOMIC_RELEASE);
     return index + 1;
 }
