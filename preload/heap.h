@@ -228,9 +228,7 @@ void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 /* ---- hooks (heap_hooks.c, heap_next.c) ---- */
 
-bool heap_hooks_resolve(void); /* finds the functions behind the hooks */
-/* What dlsym() did not find for us must not be told to the program, nor freed by it. */
-void heap_errors_forget(void);
+bool heap_hooks_resolve(void);   /* finds the functions behind the hooks */
 bool heap_hooks_are_first(void); /* malloc() is ours for all of the program */
 
 #pragma GCC visibility pop

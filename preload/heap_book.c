@@ -57,8 +57,6 @@ static uint32_t cell_make(const struct heap_thread *thread, uint32_t node)
 
 static NOINLINE struct heap_cell *cell_new(struct heap_thread *thread, uint32_t node)
 {
-    thread->entry_base = (uint64_t)thread->place_index << HEAP_SLOT_PLACE_SHIFT |
-                         (thread->generation & UINT8_MAX) << HEAP_SLOT_GENERATION_SHIFT;
     if (!thread->cell_of)
         thread->cell_of = heap_map((size_t)heap_process->nodes_max * sizeof(*thread->cell_of));
     if (thread->cell_any == 0)
@@ -255,9 +253,17 @@ static inline void allocated(struct heap_thread *thread, const void *memory,
     thread->recent[thread->recent_next++ % RECENT] = memory;
 }
 
+/* A thread that was made anew, though its cells may be those of one before. */
+static void thread_begin(struct heap_thread *thread)
+{
+    thread->entry_base = (uint64_t)thread->place_index << HEAP_SLOT_PLACE_SHIFT |
+                         (thread->generation & UINT8_MAX) << HEAP_SLOT_GENERATION_SHIFT;
+}
+
 static NOINLINE void allocated_any(struct heap_thread *thread, const void *memory, uint64_t size,
                                    uint32_t node)
 {
+    thread_begin(thread);
     union heap_slot *slot = slot_for(thread, memory);
     struct heap_entry_row row = entry_of(thread, size, node);
     if (slot)
@@ -274,6 +280,7 @@ static NOINLINE void allocated_any(struct heap_thread *thread, const void *memor
 
 static NOINLINE void freed_any(struct heap_thread *thread, const void *memory)
 {
+    thread_begin(thread);
     struct heap_entry_row row = heap_book_take(thread, memory);
     if (row.node == 0) {
         thread->place->unseen_frees += heap_header->sample_bytes == 0;
@@ -305,7 +312,7 @@ static inline __attribute__((always_inline)) bool allocated_usual(struct heap_th
                                                                   uint32_t node, bool shared)
 {
     union heap_slot *slot = heap_slot_find(memory);
-    uint32_t known = cell_known(thread, node);
+    uint32_t known = LIKELY(thread->entry_base != 0) ? cell_known(thread, node) : 0;
     if (UNLIKELY(!slot || known == 0 || (uint32_t)slot->words[1] != 0 || size > HEAP_SLOT_SIZE_MAX))
         return false;
     struct heap_cell *cell = &heap_cells[known - 1];

@@ -31,7 +31,8 @@ union heap_slot *heap_slot_make(const void *memory)
     if (!middle)
         return NULL;
     uint64_t at = address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1);
-    if (!made((void **)&middle->regions[at], HEAP_REGION_ROWS * sizeof(union heap_slot)))
+    void **region = (void **)&middle->regions[at];
+    if (!made(region, HEAP_REGION_ROWS * sizeof(union heap_slot)))
         return NULL;
     return heap_slot_find(memory);
 }

@@ -4,8 +4,8 @@
 
 static bool same(const struct heap_node *node, const struct heap_node *wanted)
 {
-    return node->pc == wanted->pc && node->parent == wanted->parent && node->leaf == wanted->leaf &&
-           node->end == wanted->end && node->epoch == wanted->epoch;
+    return node->pc == wanted->pc && node->parent == wanted->parent &&
+           (wanted->parent != 0 || (node->end == wanted->end && node->epoch == wanted->epoch));
 }
 
 /* 0: it is not among those from `first` to before `last`. */

@@ -202,7 +202,8 @@ static inline uint32_t heap_tree_child(uint32_t parent, uint64_t pc, bool leaf)
 {
     uint32_t first = __atomic_load_n(heap_tree_bucket(parent, pc), __ATOMIC_ACQUIRE);
     const struct heap_node *node = &heap_nodes[first];
-    if (LIKELY(node->pc == pc && node->parent == parent && node->folded == 0))
-        return first;
+    /* No pc is as low as an entry's number: a leaf and a call are never taken for each other. */
+    if (LIKELY(node->pc == pc && node->parent == parent))
+        return node->folded != 0 ? node->folded : first;
     return heap_tree_step(parent, pc, leaf);
 }
