@@ -159,6 +159,8 @@ long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* 
 /* The node of the stack, with the call on top; never 0. Compares all of what it does not walk
  * anew. */
 uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at);
+/* The file that is run, for readers who come when the process is gone; empty: not known. */
+extern char heap_program[HEAP_PATH_MAX];
 struct heap_walker *heap_walker_make(void); /* NULL: no memory */
 /* It is another thread's from now on, or was interrupted for ever: nothing in it holds. */
 void heap_walker_forget(struct heap_walker *walker);

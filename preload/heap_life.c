@@ -499,6 +499,16 @@ static bool path_keep(const char *path)
     return i > 0 && !path[i];
 }
 
+/* Now, and not when it is asked for: by then the program may have forbidden itself to. */
+static void program_keep(void)
+{
+    long len = heap_raw6(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)heap_program,
+                         sizeof(heap_program), 0, 0);
+    bool whole = len > 0 && len < (long)sizeof(heap_program);
+    /* A file that is deleted has no path: it ends with words that say so. */
+    heap_program[whole && heap_program[len - 1] != ')' ? len : 0] = '\0';
+}
+
 /* With the first call that comes once there is an environment: libraries allocate while they are
  * set up, and may be set up before this one. */
 static bool life_begin(void)
@@ -512,6 +522,7 @@ static bool life_begin(void)
     if (fd >= 0) {
         if (&single_threaded)
             heap_single = &single_threaded;
+        program_keep();
         heap_on = header_map(fd) && process_begin(fd);
         raw(SYS_close, fd, 0, 0);
     }

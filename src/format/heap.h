@@ -97,7 +97,8 @@ struct heap_image {
     uint16_t epoch;      /* the first in which it is there */
     uint16_t gone_epoch; /* the first in which it is not; 0: it still is */
     uint32_t unused;
-    char path[HEAP_PATH_MAX]; /* empty: the program itself; the vDSO is "[vdso]" */
+    char path[HEAP_PATH_MAX]; /* empty: the program itself, if it is not known better; the vDSO is
+                                 "[vdso]" */
 };
 
 /* What one thread did with memory of one stack. Frees count at the stack that allocated. */
