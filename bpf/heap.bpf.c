@@ -233,6 +233,10 @@ static __always_inline bool is_nested(struct heap_kernel_thread *thread, const s
     }
     bool over = regs->sp >= thread->sp;
 #if defined(TARGET_x86_64)
+    /* Jumped to by one whose return the kernel tells: its address stands there now. */
+    if (regs->sp == thread->sp && thread->place != HEAP_KERNEL_NEW &&
+        caller_of(regs) != thread->caller)
+        return true;
     if (!over && thread->place == HEAP_KERNEL_NEW)
         over = bpf_probe_read_user(&caller, sizeof(caller), (const void *)thread->sp) != 0 ||
                caller != thread->caller;

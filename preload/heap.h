@@ -15,6 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What the parts share is the library's own: no way round through its table of symbols. */
+#pragma GCC visibility push(hidden)
+
 #define EXPORT      __attribute__((visibility("default")))
 #define NOINLINE    __attribute__((noinline))
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -65,6 +68,7 @@ struct heap_thread {
      * may keep cell_of and cell_any: its cells go on. */
     uint32_t *cell_of;      /* node to cell + 1; one for each node, touched as needed */
     uint32_t cell_any;      /* cell + 1 of node 1: where all goes that has no cell of its own */
+    uint64_t entry_base;    /* what its entries have in common */
     const void *recent[16]; /* memory allocated last, newest at recent_next - 1 */
     uint32_t recent_next;
     int64_t countdown; /* bytes until the next sample */
@@ -208,7 +212,9 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
 /* mmap() and the like, apart from the heap: calls and bytes at the stack, nothing lives. */
 void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped, uint32_t node);
 void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
-bool heap_book_begin(void);  /* once a process; false: no memory */
+/* A signal handler has left a call of the book for good: what it held is given back. */
+void heap_book_left(void);
+bool heap_book_begin(void); /* once a process; false: no memory */
 
 /* ---- log (heap_log.c) ---- */
 
@@ -220,5 +226,9 @@ void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 /* ---- hooks (heap_hooks.c, heap_next.c) ---- */
 
-bool heap_hooks_resolve(void);   /* finds the functions behind the hooks */
+bool heap_hooks_resolve(void); /* finds the functions behind the hooks */
+/* What dlsym() did not find for us must not be told to the program, nor freed by it. */
+void heap_errors_forget(void);
 bool heap_hooks_are_first(void); /* malloc() is ours for all of the program */
+
+#pragma GCC visibility pop

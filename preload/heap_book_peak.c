@@ -41,10 +41,20 @@ static void pause_a_little(void)
 #endif
 }
 
+/* One for each thread. */
+static uint32_t own_mark(void)
+{
+    return (uint32_t)((uint64_t)&heap_self >> 3) | 1;
+}
+
 /* Held for some loads and stores only. Its holder may be off the CPU, though. */
 static void room_lock(void)
 {
-    for (unsigned spins = 1; __atomic_exchange_n(&heap_room.lock, 1, __ATOMIC_ACQUIRE); spins++) {
+    uint32_t none = 0;
+    for (unsigned spins = 1; !__atomic_compare_exchange_n(&heap_room.lock, &none, own_mark(), false,
+                                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+         spins++) {
+        none = 0;
         if (spins % SPINS == 0)
             heap_raw6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
         else
@@ -55,6 +65,12 @@ static void room_lock(void)
 static void room_unlock(void)
 {
     __atomic_store_n(&heap_room.lock, 0, __ATOMIC_RELEASE);
+}
+
+void heap_book_left(void)
+{
+    if (__atomic_load_n(&heap_room.lock, __ATOMIC_RELAXED) == own_mark())
+        room_unlock();
 }
 
 static enum heap_room_way way_of(uint32_t way)
@@ -119,7 +135,7 @@ static NOINLINE void settle(struct heap_thread *thread)
     room_unlock();
 }
 
-void heap_room_collect(void)
+static void to_common(void)
 {
     room_lock();
     if (way_of(heap_room.way) != HEAP_ROOM_COMMON)
@@ -178,7 +194,7 @@ static bool turn(struct heap_thread *thread, int64_t bytes)
     while (spare < 0) {
         uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);
         if (way_of(way) != HEAP_ROOM_COMMON) {
-            heap_room_collect();
+            to_common();
             spare = __atomic_load_n(&process->spare, __ATOMIC_SEQ_CST);
             continue;
         }

@@ -2,19 +2,33 @@
  * call has returned it, a free before the real call: in between nobody else can have it. */
 #include "heap_hooks.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#pragma weak dladdr1 /* glibc's */
 
 /* Our own, whoever else defines one. */
 extern void *own_malloc(size_t size) __THROW
     __attribute__((malloc, alloc_size(1), alias("malloc"), visibility("hidden")));
 
+/* A program at a fixed place that takes the address of malloc() has a stub of that name, which
+ * leads to whoever defines it first, as any call does. */
+static bool is_stub(const void *code)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    return dladdr1 && dladdr1(code, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol &&
+           symbol->st_shndx == SHN_UNDEF;
+}
+
 bool heap_hooks_are_first(void)
 {
     void *(*volatile first)(size_t) = malloc;
-    return first == own_malloc;
+    return first == own_malloc || is_stub((const void *)(uintptr_t)first);
 }
 
 void hooks_odd(struct heap_thread *thread, void *memory, uint64_t size)
@@ -88,6 +102,8 @@ static ALWAYS_INLINE void grown_done(void *before, const struct heap_entry_row *
     if (!memory) {
         heap_book_put_back(thread, before, row);
         thread->place->failed++;
+    } else if (UNLIKELY(heap_nests) && heap_self.last == memory) {
+        heap_book_reallocated(thread, before, row, NULL, 0, 0); /* an inner malloc() was counted */
     } else {
         uint32_t node = heap_book_wants(thread, size) ? heap_walk(thread, at) : 0;
         heap_book_reallocated(thread, before, row, memory, size, node);

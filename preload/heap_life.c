@@ -465,10 +465,11 @@ static bool is_alone_with_libc(void)
 {
     static const char *const runtimes[] = {"__asan_init", "__tsan_init", "__msan_init",
                                            "__hwasan_init"};
+    bool sanitized = false;
     for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-        if (dlsym(RTLD_DEFAULT, runtimes[i]))
-            return false;
-    return gnu_get_libc_version && heap_hooks_are_first();
+        sanitized |= dlsym(RTLD_DEFAULT, runtimes[i]) != NULL;
+    heap_next_forget_errors();
+    return !sanitized && gnu_get_libc_version && heap_hooks_are_first();
 }
 
 static bool header_map(int fd)
@@ -543,6 +544,7 @@ static void take_over(const struct heap_self *self)
     struct heap_thread *thread = self->thread;
     if (!thread)
         return;
+    heap_book_left();
     heap_walker_forget(thread->walker);
     thread->place->lost++;
 }
@@ -556,7 +558,7 @@ static bool is_current(const struct heap_thread *thread)
 struct heap_thread *heap_enter_slow(uint64_t *mark)
 {
     struct heap_self *self = &heap_self;
-    if (!heap_on && !life_begin())
+    if (!heap_on && (self->looking || !life_begin()))
         return NULL;
     if (__atomic_load_n(&heap_header->over, __ATOMIC_RELAXED)) {
         heap_on = false;

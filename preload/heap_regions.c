@@ -20,7 +20,7 @@ static void *made(void **slot, size_t bytes)
     return there;
 }
 
-struct heap_entry_row *heap_entry_make(const void *memory)
+union heap_slot *heap_slot_make(const void *memory)
 {
     uint64_t address = heap_address(memory);
     if (address >> HEAP_ADDRESS_BITS)
@@ -31,7 +31,7 @@ struct heap_entry_row *heap_entry_make(const void *memory)
     if (!middle)
         return NULL;
     uint64_t at = address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1);
-    if (!made((void **)&middle->regions[at], HEAP_REGION_ROWS * sizeof(struct heap_entry_row)))
+    if (!made((void **)&middle->regions[at], HEAP_REGION_ROWS * sizeof(union heap_slot)))
         return NULL;
-    return heap_entry_find(memory);
+    return heap_slot_find(memory);
 }

@@ -98,8 +98,10 @@ static void missing_put(const struct collector *c, struct jsonw *json, const uin
     na_put(json, counts[HEAP_KERNEL_LOST] > 0, "exact figures",
            "the program allocates faster than it could be told: some calls were lost");
     na_put(json, c->probed.trampolines > 0, "stacks inside of the allocator",
-           "it cannot be told where some of its functions return: while the program is in one, "
-           "its stacks end there");
+           "while the program is in malloc() the kernel's own address stands in its stack: "
+           "samples and waits there end in it, stacks of allocations do not");
+    na_put(json, c->probed.left_out > 0, "some forms of operator new",
+           "it cannot be told where they return: what they allocate is not seen");
     na_put(json, true, "mmap and brk by the program itself",
            "the kernel tier looks at the heap only; --tier user has them");
     jsonw_array_end(json);

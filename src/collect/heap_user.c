@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define TICK_NS (100 * NS_PER_MS)
-#define READ_NS NS_PER_SEC
+#define READ_NS (500 * NS_PER_MS)
 enum { COST_FACTOR = 20 }; /* reading may take a twentieth of the time */
 
 static int heap_until(void *context, uint64_t time_ns)
