@@ -268,8 +268,7 @@ int heap_thread_need(struct collector *c, struct heap_window *window, uint32_t t
     uint64_t *known = window->threads.len < HEAP_THREADS_KEPT_MAX
                           ? map_u64_at(&window->threads, tid, NULL)
                           : map_u64_find(&window->threads, tid);
-    int r = heap_process_need(c, window); /* a thread may be known before its process is */
-    if (r == 0 && known && *known) {
+    if (known && *known) {
         *ret_thread = (uint32_t)*known;
         return 0;
     }
