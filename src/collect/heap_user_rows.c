@@ -246,7 +246,7 @@ int heap_process_read(struct collector *c, struct heap_window *window, bool is_l
         .life_unit_ns = HEAP_TICK_NS,
     };
     if (window->process == 0)
-        return 0; /* nothing was counted */
+        return 0;                                         /* nothing was counted */
     tally.peak_ns = MAX(tally.peak_ns, window->start_ns); /* ticks are coarse */
     cells_sum(window, &sum, &mapped);
     tally.peak_count = sum.peak_count > 0 ? (uint64_t)sum.peak_count : 0;
