@@ -66,10 +66,11 @@ NOINLINE union heap_slot *heap_slot_make(const void *memory, uint64_t size);
 /* How threads get at it. The upper bits count changes: who finds another number than before has
  * been overtaken. */
 enum heap_room_way {
-    HEAP_ROOM_COMMON = 0, /* all of it is `spare` */
-    HEAP_ROOM_LENT = 1,   /* threads have parts of it as their credit */
-    HEAP_ROOM_CLIMB = 2,  /* live bytes are the peak: credits may fall below 0 */
-    HEAP_ROOM_WAYS = 4,   /* what a change adds */
+    HEAP_ROOM_COMMON = 0,    /* all of it is `spare` */
+    HEAP_ROOM_LENT = 1,      /* threads have parts of it as their credit */
+    HEAP_ROOM_CLIMB = 2,     /* live bytes are the peak: credits may fall below 0 */
+    HEAP_ROOM_COLLECTED = 3, /* credits are being put together */
+    HEAP_ROOM_WAYS = 4,      /* what a change adds */
 };
 struct heap_room {
     _Alignas(64) uint32_t way;
