@@ -196,6 +196,8 @@ static inline bool heap_book_wants(struct heap_thread *thread, uint64_t size)
     thread->recent[thread->recent_next++ % 16] = NULL;
     return false;
 }
+/* It will be told of this memory in a moment; the walk is time enough to have its entry at hand. */
+void heap_book_expect(const void *memory);
 /* After the real call has returned it. `size` is what was asked for. */
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
                          uint32_t node);

@@ -1,7 +1,6 @@
 /* What the hooks for C and for C++ share: counting around the function behind. */
 #pragma once
 
-#include "heap_book.h"
 #include "heap_next.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -33,9 +32,10 @@ static ALWAYS_INLINE void hooks_allocated(void *memory, uint64_t size, const str
         hooks_odd(thread, memory, size);
         return;
     }
-    heap_book_expect(memory);
-    if (heap_book_wants(thread, size))
+    if (heap_book_wants(thread, size)) {
+        heap_book_expect(memory);
         heap_book_allocated(thread, memory, size, heap_walk(thread, at));
+    }
     heap_leave();
 }
 

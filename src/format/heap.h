@@ -108,16 +108,17 @@ struct heap_cell {
     uint16_t chain_max; /* how often one piece of memory was grown in turn */
     uint64_t allocations, allocated_bytes;
     uint64_t frees, freed_bytes;
-    uint64_t temporary, temporary_bytes; /* of the frees: right after it, by the same thread */
-    uint32_t epoch; /* of the peak: the two below are what they were when it was left */
-    uint32_t moved; /* reallocations that had to move */
-    int64_t peak_count, peak_bytes; /* allocated less freed by this thread, by then */
-    uint64_t grown, grown_bytes;    /* of the allocations: reallocations to a larger size */
-    uint64_t size_max;
     uint64_t lived_ticks; /* of all frees together */
-    double variance;      /* of allocated_bytes, when sampled */
-    uint32_t tid;         /* whose it is; 0: of who lives in the place */
-    uint32_t samples;     /* what the figures rest on, when sampled */
+    uint64_t size_max;
+    uint32_t epoch; /* of the peak: peak_* are what they were when it was left */
+    uint32_t moved; /* reallocations that had to move */
+    /* In a second line, since not every call comes here: */
+    int64_t peak_count, peak_bytes;      /* allocated less freed by this thread, by then */
+    uint64_t temporary, temporary_bytes; /* of the frees: right after it, by the same thread */
+    uint64_t grown, grown_bytes;         /* of the allocations: reallocations to a larger size */
+    double variance;                     /* of allocated_bytes, when sampled */
+    uint32_t tid;                        /* whose it is; 0: of who lives in the place */
+    uint32_t samples;                    /* what the figures rest on, when sampled */
 };
 _Static_assert(sizeof(struct heap_cell) == 128, "two lines of the cache");
 
