@@ -51,6 +51,7 @@ static uint32_t cell_make(const struct heap_thread *thread, uint32_t node)
         return 0;
     struct heap_cell *cell = &heap_cells[index];
     cell->thread = thread->place_index;
+    cell->tid = thread->place->tid;
     __atomic_store_n(&cell->node, node, __ATOMIC_RELEASE);
     return index + 1;
 }
@@ -231,11 +232,11 @@ static NOINLINE void freed_unseen(struct heap_thread *thread, const struct heap_
 }
 
 /* Where the entry of what is at `memory` now goes; of what was there before it is told. */
-static union heap_slot *slot_for(struct heap_thread *thread, const void *memory)
+static union heap_slot *slot_for(struct heap_thread *thread, const void *memory, uint64_t size)
 {
     union heap_slot *slot = heap_slot_find(memory);
     if (!slot) {
-        slot = heap_slot_make(memory);
+        slot = heap_slot_make(memory, size);
         thread->place->no_entry += !slot;
     } else if (slot->row.node != 0) {
         freed_unseen(thread, &slot->row);
@@ -264,7 +265,7 @@ static NOINLINE void allocated_any(struct heap_thread *thread, const void *memor
                                    uint32_t node)
 {
     thread_begin(thread);
-    union heap_slot *slot = slot_for(thread, memory);
+    union heap_slot *slot = slot_for(thread, memory, size);
     struct heap_entry_row row = entry_of(thread, size, node);
     if (slot)
         slot->row = row;
@@ -373,6 +374,11 @@ static NOINLINE void freed_shared(struct heap_thread *thread, const void *memory
         freed_any(thread, memory);
 }
 
+void heap_book_expect(const void *memory)
+{
+    __builtin_prefetch(heap_slot_find(memory), 1);
+}
+
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
                          uint32_t node)
 {
@@ -458,7 +464,7 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
         heap_book_allocated(thread, memory, size, node);
         return;
     }
-    union heap_slot *slot = slot_for(thread, memory);
+    union heap_slot *slot = slot_for(thread, memory, size);
     struct heap_entry_row now = entry_of(thread, size, node);
     reallocated(thread, before, row, memory, &now);
     if (LIKELY(slot))

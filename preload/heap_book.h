@@ -58,7 +58,8 @@ static inline union heap_slot *heap_slot_find(const void *memory)
         return NULL;
     return &region[address >> 4 & (HEAP_REGION_ROWS - 1)];
 }
-NOINLINE union heap_slot *heap_slot_make(const void *memory); /* NULL: no memory */
+/* For a piece of that size; NULL: no memory. */
+NOINLINE union heap_slot *heap_slot_make(const void *memory, uint64_t size);
 
 /* ---- room below the peak ---- */
 

@@ -39,7 +39,12 @@ static int on_task(void *context, uint64_t time_ns, enum cpu_task task, int pid,
     int r = 0;
     if (task == CPU_TASK_FORK)
         return 0;
-    if (task == CPU_TASK_EXIT)
+    /* Where nobody announces them, windows of what has begun and ended since the last look are
+     * still to be found. Those of a new program are not: what is known here is what it was before.
+     */
+    if (task == CPU_TASK_EXIT && c->blind)
+        r = heap_windows_look(c, time_ns);
+    if (task == CPU_TASK_EXIT && r == 0)
         r = threads_note(c, time_ns, pid, tid);
     if (task == CPU_TASK_EXIT && !stacks_is_last_thread(c->stacks, pid, tid))
         return r;
@@ -161,6 +166,8 @@ int heap_user_start(const struct heap_opts *opts, struct preload_heap *preload,
     c->sink = sink;
     c->stacks = cpu_stacks(target->cpu);
     c->blind = cpu_events_na(target->cpu) != NULL;
+    c->root_pid = target->pid;
+    c->root_command = target->command ? target->command : "";
     c->snapshot_ns = now_ns + opts->snapshot_ns;
     c->read_ns = now_ns + TICK_NS;
     c->own_start_ns = heap_own_cpu_ns();

@@ -109,6 +109,8 @@ struct collector {
     struct stacks *stacks;
     struct heap_ticker ticker;
     bool blind, stopped, over;
+    int root_pid;
+    const char *root_command;
     bool snapshot_wanted;
     uint64_t snapshot_ns, read_ns, tick_ns; /* when the next is due */
     uint32_t windows_seen;
