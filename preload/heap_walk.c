@@ -90,7 +90,7 @@ static int step_by_fp(struct heap_walker *walker, struct state *state, uint64_t 
 {
     /* Where the kernel began the stack, nothing lies above: the loader, before it starts the
      * program. */
-    if ((uint64_t)__libc_stack_end - state->sp <= MAIN_BEGINS)
+    if (&main_stack_end && (uint64_t)main_stack_end - state->sp <= MAIN_BEGINS)
         return HEAP_END_ROOT;
     if (state->fp < state->sp || state->fp & 7 || state->fp > state->limit - 16 ||
         state->fp - state->sp > REACH || !home_is_readable(walker, state))
