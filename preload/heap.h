@@ -159,6 +159,8 @@ long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* 
 /* The node of the stack, with the call on top; never 0. Compares all of what it does not walk
  * anew. */
 uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at);
+/* The file that is run, for readers who come when the process is gone; empty: not known. */
+extern char heap_program[HEAP_PATH_MAX];
 struct heap_walker *heap_walker_make(void); /* NULL: no memory */
 /* It is another thread's from now on, or was interrupted for ever: nothing in it holds. */
 void heap_walker_forget(struct heap_walker *walker);
@@ -194,6 +196,8 @@ static inline bool heap_book_wants(struct heap_thread *thread, uint64_t size)
     thread->recent[thread->recent_next++ % 16] = NULL;
     return false;
 }
+/* It will be told of this memory in a moment; the walk is time enough to have its entry at hand. */
+void heap_book_expect(const void *memory);
 /* After the real call has returned it. `size` is what was asked for. */
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
                          uint32_t node);
@@ -226,9 +230,7 @@ void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 /* ---- hooks (heap_hooks.c, heap_next.c) ---- */
 
-bool heap_hooks_resolve(void); /* finds the functions behind the hooks */
-/* What dlsym() did not find for us must not be told to the program, nor freed by it. */
-void heap_errors_forget(void);
+bool heap_hooks_resolve(void);   /* finds the functions behind the hooks */
 bool heap_hooks_are_first(void); /* malloc() is ours for all of the program */
 
 #pragma GCC visibility pop

@@ -51,14 +51,13 @@ static uint32_t cell_make(const struct heap_thread *thread, uint32_t node)
         return 0;
     struct heap_cell *cell = &heap_cells[index];
     cell->thread = thread->place_index;
+    cell->tid = thread->place->tid;
     __atomic_store_n(&cell->node, node, __ATOMIC_RELEASE);
     return index + 1;
 }
 
 static NOINLINE struct heap_cell *cell_new(struct heap_thread *thread, uint32_t node)
 {
-    thread->entry_base = (uint64_t)thread->place_index << HEAP_SLOT_PLACE_SHIFT |
-                         (thread->generation & UINT8_MAX) << HEAP_SLOT_GENERATION_SHIFT;
     if (!thread->cell_of)
         thread->cell_of = heap_map((size_t)heap_process->nodes_max * sizeof(*thread->cell_of));
     if (thread->cell_any == 0)
@@ -233,11 +232,11 @@ static NOINLINE void freed_unseen(struct heap_thread *thread, const struct heap_
 }
 
 /* Where the entry of what is at `memory` now goes; of what was there before it is told. */
-static union heap_slot *slot_for(struct heap_thread *thread, const void *memory)
+static union heap_slot *slot_for(struct heap_thread *thread, const void *memory, uint64_t size)
 {
     union heap_slot *slot = heap_slot_find(memory);
     if (!slot) {
-        slot = heap_slot_make(memory);
+        slot = heap_slot_make(memory, size);
         thread->place->no_entry += !slot;
     } else if (slot->row.node != 0) {
         freed_unseen(thread, &slot->row);
@@ -255,10 +254,18 @@ static inline void allocated(struct heap_thread *thread, const void *memory,
     thread->recent[thread->recent_next++ % RECENT] = memory;
 }
 
+/* A thread that was made anew, though its cells may be those of one before. */
+static void thread_begin(struct heap_thread *thread)
+{
+    thread->entry_base = (uint64_t)thread->place_index << HEAP_SLOT_PLACE_SHIFT |
+                         (thread->generation & UINT8_MAX) << HEAP_SLOT_GENERATION_SHIFT;
+}
+
 static NOINLINE void allocated_any(struct heap_thread *thread, const void *memory, uint64_t size,
                                    uint32_t node)
 {
-    union heap_slot *slot = slot_for(thread, memory);
+    thread_begin(thread);
+    union heap_slot *slot = slot_for(thread, memory, size);
     struct heap_entry_row row = entry_of(thread, size, node);
     if (slot)
         slot->row = row;
@@ -274,6 +281,7 @@ static NOINLINE void allocated_any(struct heap_thread *thread, const void *memor
 
 static NOINLINE void freed_any(struct heap_thread *thread, const void *memory)
 {
+    thread_begin(thread);
     struct heap_entry_row row = heap_book_take(thread, memory);
     if (row.node == 0) {
         thread->place->unseen_frees += heap_header->sample_bytes == 0;
@@ -305,7 +313,7 @@ static inline __attribute__((always_inline)) bool allocated_usual(struct heap_th
                                                                   uint32_t node, bool shared)
 {
     union heap_slot *slot = heap_slot_find(memory);
-    uint32_t known = cell_known(thread, node);
+    uint32_t known = LIKELY(thread->entry_base != 0) ? cell_known(thread, node) : 0;
     if (UNLIKELY(!slot || known == 0 || (uint32_t)slot->words[1] != 0 || size > HEAP_SLOT_SIZE_MAX))
         return false;
     struct heap_cell *cell = &heap_cells[known - 1];
@@ -364,6 +372,11 @@ static NOINLINE void freed_shared(struct heap_thread *thread, const void *memory
 {
     if (UNLIKELY(!usual || !freed_usual(thread, memory, true)))
         freed_any(thread, memory);
+}
+
+void heap_book_expect(const void *memory)
+{
+    __builtin_prefetch(heap_slot_find(memory), 1);
 }
 
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
@@ -451,7 +464,7 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
         heap_book_allocated(thread, memory, size, node);
         return;
     }
-    union heap_slot *slot = slot_for(thread, memory);
+    union heap_slot *slot = slot_for(thread, memory, size);
     struct heap_entry_row now = entry_of(thread, size, node);
     reallocated(thread, before, row, memory, &now);
     if (LIKELY(slot))

@@ -58,17 +58,19 @@ static inline union heap_slot *heap_slot_find(const void *memory)
         return NULL;
     return &region[address >> 4 & (HEAP_REGION_ROWS - 1)];
 }
-NOINLINE union heap_slot *heap_slot_make(const void *memory); /* NULL: no memory */
+/* For a piece of that size; NULL: no memory. */
+NOINLINE union heap_slot *heap_slot_make(const void *memory, uint64_t size);
 
 /* ---- room below the peak ---- */
 
 /* How threads get at it. The upper bits count changes: who finds another number than before has
  * been overtaken. */
 enum heap_room_way {
-    HEAP_ROOM_COMMON = 0, /* all of it is `spare` */
-    HEAP_ROOM_LENT = 1,   /* threads have parts of it as their credit */
-    HEAP_ROOM_CLIMB = 2,  /* live bytes are the peak: credits may fall below 0 */
-    HEAP_ROOM_WAYS = 4,   /* what a change adds */
+    HEAP_ROOM_COMMON = 0,    /* all of it is `spare` */
+    HEAP_ROOM_LENT = 1,      /* threads have parts of it as their credit */
+    HEAP_ROOM_CLIMB = 2,     /* live bytes are the peak: credits may fall below 0 */
+    HEAP_ROOM_COLLECTED = 3, /* credits are being put together */
+    HEAP_ROOM_WAYS = 4,      /* what a change adds */
 };
 struct heap_room {
     _Alignas(64) uint32_t way;

@@ -104,14 +104,22 @@ static int64_t spare_add(int64_t bytes)
 /* All credits become common; with the lock held. */
 static int64_t collect(void)
 {
-    change_way(HEAP_ROOM_COMMON);
+    change_way(HEAP_ROOM_COLLECTED); /* until it is all there, spare says nothing */
     struct heap_thread_place *all = places();
     uint32_t count = places_count();
     int64_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
         if (__atomic_load_n(&all[i].credit, __ATOMIC_SEQ_CST) != 0)
             sum += __atomic_exchange_n(&all[i].credit, 0, __ATOMIC_SEQ_CST);
-    return spare_add(sum);
+    int64_t spare = spare_add(sum);
+    change_way(HEAP_ROOM_COMMON);
+    return spare;
+}
+
+static bool climbs_below_peak(int64_t spare)
+{
+    return spare >= 0 &&
+           way_of(__atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST)) == HEAP_ROOM_CLIMB;
 }
 
 /* Puts things right when the room is short, plentiful, or no longer where the thread took it. */
@@ -120,11 +128,13 @@ static NOINLINE void settle(struct heap_thread *thread)
     room_lock();
     int64_t own = __atomic_exchange_n(&thread->place->credit, 0, __ATOMIC_SEQ_CST);
     int64_t spare = spare_add(own);
-    if (spare < 0 && way_of(heap_room.way) == HEAP_ROOM_LENT)
+    if ((spare < 0 && way_of(heap_room.way) == HEAP_ROOM_LENT) || climbs_below_peak(spare))
         spare = collect();
     int64_t threads = (int64_t)places_count();
     if (spare < -CLIMB_FROM && way_of(heap_room.way) == HEAP_ROOM_COMMON) {
         change_way(HEAP_ROOM_CLIMB);
+        if (climbs_below_peak(spare_add(0))) /* somebody has turned meanwhile */
+            collect();
     } else if (spare >= threads * LEND_FROM && way_of(heap_room.way) != HEAP_ROOM_CLIMB) {
         int64_t part = spare / (threads * LEND_PART);
         spare_add(-part);
@@ -220,5 +230,7 @@ void heap_room_give(struct heap_thread *thread, uint64_t bytes)
             settle(thread);
         return;
     }
-    spare_add((int64_t)bytes);
+    /* In a climb frees look at spare alone, so it has to stay below 0 until one of them turns. */
+    if (climbs_below_peak(spare_add((int64_t)bytes)))
+        to_common();
 }

@@ -2,33 +2,27 @@
  * call has returned it, a free before the real call: in between nobody else can have it. */
 #include "heap_hooks.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-#pragma weak dladdr1 /* glibc's */
 
 /* Our own, whoever else defines one. */
 extern void *own_malloc(size_t size) __THROW
     __attribute__((malloc, alloc_size(1), alias("malloc"), visibility("hidden")));
 
-/* A program at a fixed place that takes the address of malloc() has a stub of that name, which
- * leads to whoever defines it first, as any call does. */
-static bool is_stub(const void *code)
-{
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    return dladdr1 && dladdr1(code, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol &&
-           symbol->st_shndx == SHN_UNDEF;
-}
-
+/* A program that is not position-independent has an address of its own for it, which leads here
+ * or not: that is seen by going there. */
 bool heap_hooks_are_first(void)
 {
     void *(*volatile first)(size_t) = malloc;
-    return first == own_malloc || is_stub((const void *)(uintptr_t)first);
+    void (*volatile first_free)(void *) = free;
+    if (first == own_malloc)
+        return true;
+    const void *mark = &heap_self;
+    heap_self.last = mark;
+    first_free(first(1));
+    return heap_self.last != mark;
 }
 
 void hooks_odd(struct heap_thread *thread, void *memory, uint64_t size)

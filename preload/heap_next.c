@@ -233,12 +233,6 @@ void heap_next_forget_errors(void)
     (void)dlerror(); /* the second one gives back what the first has returned */
 }
 
-void heap_errors_forget(void)
-{
-    (void)dlerror(); /* says it … */
-    (void)dlerror(); /* … and gives back what it was kept in */
-}
-
 static void look_cxx(void)
 {
     heap_cxx_plain = true;
@@ -282,7 +276,6 @@ bool heap_hooks_resolve(void)
     heap_nests = !libc || !heap_cxx_plain;
     heap_next_forget_errors();
     heap_next = found;
-    heap_errors_forget();
     heap_self.looking = false;
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
     errno = saved;

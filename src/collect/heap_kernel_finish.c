@@ -33,6 +33,7 @@ static int counters_put(struct collector *c, const uint64_t *counts)
         {"heap.calls_nested", UNIT_COUNT, counts[HEAP_KERNEL_NESTED]},
         {"heap.calls_left", UNIT_COUNT, counts[HEAP_KERNEL_LEFT]},
         {"heap.probe_runs", UNIT_COUNT, counts[HEAP_KERNEL_RUNS]},
+        {"heap.calls_paced", UNIT_COUNT, counts[HEAP_KERNEL_PACED]},
         {"heap.probes", UNIT_COUNT, c->probed.set},
         {"heap.probes_refused", UNIT_COUNT, c->probed.refused},
         {"heap.probes_beyond", UNIT_COUNT, c->probed.beyond + c->looks_beyond},

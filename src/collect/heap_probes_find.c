@@ -138,10 +138,12 @@ static bool paths_add(struct finding *finding, const struct function *function)
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (finding->functions[i].address != 0 && names[i].place != HEAP_KERNEL_FREE &&
-            finding->functions[i].address != function->address)
+            names[i].place != HEAP_KERNEL_NEW && finding->functions[i].address != function->address)
             known[count++] = finding->functions[i].address;
-    if (function_paths(finding->file, function->address, known, count, paths) < 0 || paths->blind ||
-        paths->calls_known)
+    if (function_paths(finding->file, function->address, known, count, paths) < 0)
+        paths->blind = true;
+    paths->calls_known |= paths->return_count == 0 && paths->jump_count > 0;
+    if (paths->blind || paths->calls_known)
         return false;
     for (size_t i = 0; i < paths->return_count; i++)
         call_add(finding, paths->returns[i], HEAP_KERNEL_LEAVES);

@@ -254,8 +254,8 @@ int heap_process_need(struct collector *c, struct heap_window *window)
         return 0;
     if (!window->is_foreign)
         return stacks_process(c->stacks, window->start_ns, (int)window->pid, &window->process);
-    struct process_info info = {
-        .pid = window->pid, .start_ns = window->start_ns, .exe = STR(""), .command = STR("")};
+    struct process_info info = {.pid = window->pid, .start_ns = window->start_ns, .exe = STR("")};
+    info.command = window->pid == (uint32_t)c->root_pid ? str_from(c->root_command) : STR("");
     return sink_process(c->sink, &info, &window->process);
 }
 
