@@ -195,6 +195,51 @@ static void code_of_all_kinds_is_walked_as_libgcc_does(void **state)
     assert_true(self->place->recognised > self->place->frames);
 }
 
+/* ---- the same places, and yet another stack ----
+ *
+ * What lies innermost is where it was, and all return addresses stand where they stood last time.
+ * But one is left over from then: where the frame in the middle lies, only its fp tells. */
+
+static NOIPA void shifted_inner(void)
+{
+    look(HEAP_MALLOC);
+    sink++;
+}
+
+static NOIPA void shifted(size_t bytes)
+{
+    char *memory = alloca(bytes);
+    __asm__ volatile("" ::"r"(memory) : "memory");
+    shifted_inner();
+    sink++;
+}
+
+static NOIPA void shifts(size_t before, size_t bytes)
+{
+    char *memory = alloca(before);
+    __asm__ volatile("" ::"r"(memory) : "memory");
+    shifted(bytes);
+    sink++;
+}
+
+static NOIPA void shifts_too(size_t before, size_t bytes)
+{
+    char *memory = alloca(before);
+    __asm__ volatile("" ::"r"(memory) : "memory");
+    shifted(bytes);
+    sink += 2;
+}
+
+static void what_is_left_over_from_the_last_stack_is_not_believed(void **state)
+{
+    (void)state;
+    static void (*const way[])(size_t, size_t) = {shifts, shifts_too};
+    for (size_t i = 0; i < 8; i++)
+        way[i % 2](i % 2 ? 192 : 64, i % 2 ? 128 : 256);
+    for (size_t i = 0; i < 8; i++)
+        way[i % 2](i % 2 ? 64 : 192, i % 2 ? 256 : 128);
+}
+
 /* ---- signals ---- */
 
 static NOIPA void handler(int number)
@@ -566,6 +611,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(code_of_all_kinds_is_walked_as_libgcc_does, setup),
+        cmocka_unit_test_setup(what_is_left_over_from_the_last_stack_is_not_believed, setup),
         cmocka_unit_test_setup(signal_handlers_lead_to_what_they_interrupted, setup),
         cmocka_unit_test_setup(threads_share_one_tree, setup),
         cmocka_unit_test_setup(coroutines_have_stacks_of_their_own, setup),
