@@ -182,14 +182,18 @@ static bool run_function(struct heap_program *in, const uint8_t *entry)
     return !in->bad;
 }
 
-/* A pc behind which a handler's return into the kernel stands. Some have no entry at all. */
-static bool is_restorer(const uint8_t *code)
+/* Whether a handler's return into the kernel stands there. Some have no entry, or lie in no image
+ * at all. */
+static bool is_restorer(uint64_t pc)
 {
 #if defined(__x86_64__)
     static const uint8_t bytes[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
 #else
     static const uint8_t bytes[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
 #endif
+    const uint8_t *code = (const uint8_t *)pc; // NOLINT(performance-no-int-to-ptr)
+    if (!heap_readable(pc) || !heap_readable(pc + sizeof(bytes) - 8))
+        return false;
     for (size_t i = 0; i < sizeof(bytes); i++)
         if (code[i] != bytes[i])
             return false;
@@ -199,9 +203,8 @@ static bool is_restorer(const uint8_t *code)
 /* Called with a return address: the call lies before it. */
 static heap_rule make(struct heap_program *scratch, uint64_t pc)
 {
-    struct heap_found found;
-    if (!heap_image_find(pc - 1, &found))
-        return HEAP_RULE_NONE;
+    struct heap_found found = {0};
+    heap_image_find(pc - 1, &found);
     scratch->bad = false;
     scratch->remembered_count = 0;
     scratch->now = (struct heap_columns){0};
@@ -209,10 +212,7 @@ static heap_rule make(struct heap_program *scratch, uint64_t pc)
     const uint8_t *entry = found.header ? search(scratch, found.header, pc - 1) : NULL;
     if (entry && run_function(scratch, entry))
         return heap_program_rule(scratch);
-    if (pc + 16 < found.end && heap_readable(pc) && heap_readable(pc + 8) &&
-        is_restorer((const uint8_t *)pc)) // NOLINT(performance-no-int-to-ptr)
-        return HEAP_RULE_SIGNAL;
-    return HEAP_RULE_NONE;
+    return is_restorer(pc) ? HEAP_RULE_SIGNAL : HEAP_RULE_NONE;
 }
 
 heap_rule heap_rule_make(struct heap_program *scratch, uint64_t pc)

@@ -62,7 +62,7 @@ static NOIPA uint32_t look(enum heap_entry entry)
     size_t count = pcs_of(node, pcs, PCS_MAX), skip = 0;
     seen.count = 0;
     _Unwind_Backtrace(see, &seen);
-    while (skip < seen.count && seen.pc[skip] != at.pc)
+    while (skip < seen.count && seen.pc[skip] != pcs[0])
         skip++;
     if (count != seen.count - skip || memcmp(pcs, seen.pc + skip, count * sizeof(*pcs)) != 0)
         differ(pcs, count, seen.pc + skip, seen.count - skip);
