@@ -11,7 +11,7 @@ struct CMUnitTest {
 };
 #define cmocka_unit_test_setup(test, setup)                                                        \
     {                                                                                              \
-        #test, test, setup                                                                         \
+#test, test, setup                                                                         \
     }
 
 #define print_message printf
