@@ -4,8 +4,8 @@
 
 static bool same(const struct heap_node *node, const struct heap_node *wanted)
 {
-    return node->pc == wanted->pc && node->parent == wanted->parent && node->leaf == wanted->leaf &&
-           node->end == wanted->end && node->epoch == wanted->epoch;
+    return node->pc == wanted->pc && node->parent == wanted->parent &&
+           (wanted->parent != 0 || (node->end == wanted->end && node->epoch == wanted->epoch));
 }
 
 /* 0: it is not among those from `first` to before `last`. */
@@ -73,11 +73,14 @@ uint32_t heap_tree_root(uint64_t pc, enum heap_end end)
     return node != 0 ? node : HEAP_SOMEWHERE;
 }
 
-/* The nearest caller that was called from the same place; 0: none. */
+/* The nearest caller that the same function made; 0: none. By function and not by the place of the
+ * call: a compiler that inlines a function into itself gives it dozens of those. */
 static uint32_t ancestor(uint32_t node, uint64_t pc)
 {
+    uint64_t function = heap_function_of(pc);
     for (unsigned i = 0; i < HEAP_FRAMES_MAX && node != 0; i++, node = heap_nodes[node].parent)
-        if (heap_nodes[node].pc == pc)
+        if (heap_nodes[node].pc == pc ||
+            (function != 0 && heap_function_of(heap_nodes[node].pc) == function))
             return node;
     return 0;
 }

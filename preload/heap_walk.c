@@ -11,7 +11,8 @@
 
 uint32_t heap_walk_stamp = 1;
 
-extern void *__libc_stack_end; // NOLINT(bugprone-reserved-identifier)
+/* Another libc has none, and must not fail to load us for it. */
+extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
 enum {
     PAGE = 4096,
@@ -55,7 +56,7 @@ static uint64_t without_signature(uint64_t pc)
  * `sp` is on, it does not reach over them. */
 static uint64_t stack_limit(uint64_t sp)
 {
-    uint64_t own = (uint64_t)&heap_self, main = (uint64_t)__libc_stack_end;
+    uint64_t own = (uint64_t)&heap_self, main = &main_stack_end ? (uint64_t)main_stack_end : 0;
     if (sp < own)
         return own;
     return sp < main ? main : UINT64_MAX;
@@ -69,7 +70,7 @@ static bool home_is_readable(struct heap_walker *walker, const struct state *sta
     if (state->limit == UINT64_MAX)
         return false;
     /* The kernel keeps everything else further away from the main stack than this. */
-    if (state->limit == (uint64_t)__libc_stack_end)
+    if (&main_stack_end && state->limit == (uint64_t)main_stack_end)
         return state->limit - state->sp < MAIN_STACK;
     if (state->sp >= walker->home_low)
         return true;
@@ -89,7 +90,7 @@ static int step_by_fp(struct heap_walker *walker, struct state *state, uint64_t 
 {
     /* Where the kernel began the stack, nothing lies above: the loader, before it starts the
      * program. */
-    if ((uint64_t)__libc_stack_end - state->sp <= MAIN_BEGINS)
+    if (&main_stack_end && (uint64_t)main_stack_end - state->sp <= MAIN_BEGINS)
         return HEAP_END_ROOT;
     if (state->fp < state->sp || state->fp & 7 || state->fp > state->limit - 16 ||
         state->fp - state->sp > REACH || !home_is_readable(walker, state))

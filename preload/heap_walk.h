@@ -117,6 +117,8 @@ extern uint64_t heap_rules_epoch; /* mixed into keys: images that are gone take 
 extern uint32_t heap_rules_opens; /* what was not known before a dlopen() may be known now */
 
 NOINLINE heap_rule heap_rule_make(struct heap_program *scratch, uint64_t pc);
+/* The same for all pcs of a function, and for no others; 0: not known. */
+uint64_t heap_function_of(uint64_t pc);
 
 static inline uint64_t heap_mix(uint64_t value)
 {

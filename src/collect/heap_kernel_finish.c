@@ -33,6 +33,7 @@ static int counters_put(struct collector *c, const uint64_t *counts)
         {"heap.calls_nested", UNIT_COUNT, counts[HEAP_KERNEL_NESTED]},
         {"heap.calls_left", UNIT_COUNT, counts[HEAP_KERNEL_LEFT]},
         {"heap.probe_runs", UNIT_COUNT, counts[HEAP_KERNEL_RUNS]},
+        {"heap.calls_paced", UNIT_COUNT, counts[HEAP_KERNEL_PACED]},
         {"heap.probes", UNIT_COUNT, c->probed.set},
         {"heap.probes_refused", UNIT_COUNT, c->probed.refused},
         {"heap.probes_beyond", UNIT_COUNT, c->probed.beyond + c->looks_beyond},
@@ -98,8 +99,10 @@ static void missing_put(const struct collector *c, struct jsonw *json, const uin
     na_put(json, counts[HEAP_KERNEL_LOST] > 0, "exact figures",
            "the program allocates faster than it could be told: some calls were lost");
     na_put(json, c->probed.trampolines > 0, "stacks inside of the allocator",
-           "it cannot be told where some of its functions return: while the program is in one, "
-           "its stacks end there");
+           "while the program is in malloc() the kernel's own address stands in its stack: "
+           "samples and waits there end in it, stacks of allocations do not");
+    na_put(json, c->probed.left_out > 0, "some forms of operator new",
+           "it cannot be told where they return: what they allocate is not seen");
     na_put(json, true, "mmap and brk by the program itself",
            "the kernel tier looks at the heap only; --tier user has them");
     jsonw_array_end(json);

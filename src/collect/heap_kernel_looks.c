@@ -110,8 +110,7 @@ void heap_looks_stop(struct collector *c)
     if (!c->probes)
         return;
     c->probed = heap_probes_counts(c->probes);
-    if (c->allocations + c->frees > 0)
-        trap_measure(c);
+    trap_measure(c);
     heap_probes_close(c->probes);
     c->probes = NULL;
 }

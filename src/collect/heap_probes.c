@@ -103,6 +103,7 @@ static int places_set(struct heap_probes *probes, const char *path, int pid)
         r = link_set(probes, &calls);
     probes->counts.files += places->call_count > 0;
     probes->counts.trampolines += places->trampolines;
+    probes->counts.left_out += places->left_out;
     return r;
 }
 

@@ -6,8 +6,8 @@
  *     heap_probes_close()    all programs are taken off
  *
  * An image that defines malloc(), or je_malloc(), mi_malloc(), tc_malloc(), has the program where
- * these functions begin and on their ways out (symbolize/function_exits.h). operator new is
- * looked at only there: elsewhere it calls malloc(). One thread. */
+ * these functions begin and where they return. operator new is looked at only there, and only if
+ * it does not call malloc() itself. One thread. */
 #pragma once
 
 #include "base/macros.h"
@@ -40,9 +40,10 @@ struct heap_probes_counts {
     uint64_t set;     /* places */
     uint64_t refused; /* links that could not be made */
     uint64_t beyond;  /* files and links beyond a bound */
-    /* Functions whose ways out could not be told: while a thread is in one, the kernel's own
-     * address stands in the stack for the caller's. */
+    /* Functions whose return the kernel tells: while a thread is in one, the kernel's own address
+     * stands in the stack for the caller's. */
     uint64_t trampolines;
-    int error; /* errno of the first that was refused */
+    uint64_t left_out; /* functions of which not all ways out are known */
+    int error;         /* errno of the first that was refused */
 };
 struct heap_probes_counts heap_probes_counts(const struct heap_probes *probes);

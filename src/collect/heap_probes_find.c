@@ -1,15 +1,14 @@
 /* From names to functions, and from a function to its ways out.
  *
- * A function that ends with a jump to another of ours is marked there: its end is where that one
- * returns. At a jump to anything else the kernel is asked for the return, for as long as that
- * takes; it is also asked, from the beginning on, where not all ways out of a function are known.
- */
+ * A probe on a return instruction costs a trap more than it takes on x86, where the kernel cannot
+ * do it itself and has to step over it: some microseconds, or tens in a virtual machine. To ask
+ * the kernel for the return costs a tenth of that. Its address then stands in the stack while the
+ * thread is inside of malloc(); our own stacks are taken before that. */
 #include "collect/heap_probes_find.h"
 
 #include "base/macros.h"
 #include "format/heap_kernel.h"
-#include "symbolize/function_exits.h"
-#include "unwind/unwind.h"
+#include "symbolize/function_paths.h"
 
 #include <string.h>
 
@@ -55,13 +54,12 @@ static const struct {
 static const char prefixes[][PREFIX_LEN + 1] = {"je_", "mi_", "tc_"};
 
 struct function {
-    uint64_t address, size_bytes; /* address 0: not there */
+    uint64_t address; /* 0: not there */
 };
 
 struct finding {
     struct elf_file *file;
-    struct unwind_image *image; /* NULL: not needed so far, or there is none */
-    bool image_asked;
+    struct function_paths paths; /* of the function that is looked at */
     struct function functions[ARRAY_SIZE(names)];
     struct heap_places *places;
 };
@@ -74,7 +72,7 @@ static void symbol_look(struct finding *finding, const GElf_Sym *symbol, const c
     name += prefix ? PREFIX_LEN : 0;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (finding->functions[i].address == 0 && strcmp(name, names[i].name) == 0)
-            finding->functions[i] = (struct function){symbol->st_value, symbol->st_size};
+            finding->functions[i] = (struct function){symbol->st_value};
 }
 
 static void symbols_look(struct finding *finding, const char *section, const char *prefix)
@@ -131,47 +129,48 @@ static void return_add(struct finding *finding, uint64_t address)
         places->return_at[places->return_count++] = offset;
 }
 
-static bool is_bare_at(struct finding *finding, uint64_t address)
+/* Ways out that are found in the code; nobody's stack is touched. False: they are not all known, or
+ * it is not needed, since all it does is to call another of ours. */
+static bool paths_add(struct finding *finding, const struct function *function)
 {
-    const struct unwind_image_opts opts = {0};
-    if (!finding->image_asked && unwind_image_load(finding->file->fd, &opts, &finding->image, NULL))
-        finding->image = NULL;
-    finding->image_asked = true;
-    return finding->image && unwind_image_bare_at(finding->image, address);
-}
-
-static bool is_ours(const struct finding *finding, uint64_t address)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (finding->functions[i].address == address && names[i].place != HEAP_KERNEL_FREE)
-            return true;
-    return false;
-}
-
-/* False: not all ways out are known, and nothing has been added. */
-static bool exits_add(struct finding *finding, const struct function *function)
-{
-    struct function_exit exits[FUNCTION_EXITS_MAX];
-    bool bare[FUNCTION_EXITS_MAX] = {false};
+    struct function_paths *paths = &finding->paths;
+    uint64_t known[ARRAY_SIZE(names)];
     size_t count = 0;
-    if (function_exits(finding->file, function->address, function->size_bytes, exits, &count) < 0 ||
-        finding->places->call_count + count > HEAP_PLACES_MAX ||
-        finding->places->return_count + count > HEAP_PLACES_MAX)
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (finding->functions[i].address != 0 && names[i].place != HEAP_KERNEL_FREE &&
+            names[i].place != HEAP_KERNEL_NEW && finding->functions[i].address != function->address)
+            known[count++] = finding->functions[i].address;
+    if (function_paths(finding->file, function->address, known, count, paths) < 0)
+        paths->blind = true;
+    paths->calls_known |= paths->return_count == 0 && paths->jump_count > 0;
+    if (paths->blind || paths->calls_known)
         return false;
-    for (size_t i = 0; i < count; i++) {
-        bare[i] = exits[i].kind != FUNCTION_RETURNS && is_bare_at(finding, exits[i].address);
-        if (exits[i].kind == FUNCTION_JUMPS && !bare[i])
-            return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (exits[i].kind == FUNCTION_RETURNS)
-            call_add(finding, exits[i].address, HEAP_KERNEL_LEAVES);
-        else if (bare[i] && exits[i].kind == FUNCTION_JUMPS && is_ours(finding, exits[i].target))
-            call_add(finding, exits[i].address, HEAP_KERNEL_HANDS_ON);
-        else if (bare[i]) /* else a switch: it stays inside */
-            return_add(finding, exits[i].address);
-    }
+    for (size_t i = 0; i < paths->return_count; i++)
+        call_add(finding, paths->returns[i], HEAP_KERNEL_LEAVES);
+    for (size_t i = 0; i < paths->jump_count; i++)
+        call_add(finding, paths->jumps[i], HEAP_KERNEL_HANDS_ON);
     return true;
+}
+
+/* An exception cannot pass where the kernel's address stands in the stack: operator new is never
+ * asked about in that way. */
+static void function_add(struct finding *finding, const struct function *function,
+                         enum heap_kernel_place place)
+{
+    uint64_t at = function_probe_at(finding->file, function->address);
+    bool by_kernel = finding->file->header.e_machine == EM_X86_64 && place != HEAP_KERNEL_NEW;
+    if (place == HEAP_KERNEL_FREE || by_kernel) {
+        call_add(finding, at, place);
+        if (by_kernel && place != HEAP_KERNEL_FREE) {
+            return_add(finding, at);
+            finding->places->trampolines++;
+        }
+        return;
+    }
+    if (paths_add(finding, function))
+        call_add(finding, at, place);
+    else if (!finding->paths.calls_known)
+        finding->places->left_out++;
 }
 
 /* One address has several names. */
@@ -186,18 +185,13 @@ static bool is_seen(const struct finding *finding, size_t index)
 void heap_places_find(struct elf_file *file, bool whole, struct heap_places *ret)
 {
     struct finding finding = {.file = file, .places = ret};
-    ret->call_count = ret->return_count = ret->trampolines = 0;
+    ret->call_count = ret->return_count = ret->trampolines = ret->left_out = 0;
     if (!functions_find(&finding, whole))
         return;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         const struct function *function = &finding.functions[i];
         if (function->address == 0 || is_seen(&finding, i))
             continue;
-        call_add(&finding, function->address, names[i].place);
-        if (names[i].place == HEAP_KERNEL_FREE || exits_add(&finding, function))
-            continue;
-        return_add(&finding, function->address);
-        ret->trampolines++;
+        function_add(&finding, function, names[i].place);
     }
-    unwind_image_free(finding.image);
 }

@@ -9,7 +9,8 @@ struct heap_places {
     size_t call_count, return_count;
     uint64_t call_at[HEAP_PLACES_MAX], call_cookie[HEAP_PLACES_MAX]; /* enum heap_kernel_place */
     uint64_t return_at[HEAP_PLACES_MAX]; /* for the kernel to tell of the return */
-    size_t trampolines;                  /* of those: functions as a whole */
+    size_t trampolines;                  /* functions of which it does */
+    size_t left_out;                     /* of which not all ways out are known */
 };
 
 /* `whole`: a program, whose own symbols are looked through as well. Nothing is found in what does

@@ -101,5 +101,6 @@ enum heap_kernel_count {
     HEAP_KERNEL_LOST,                  /* allocations and frees that found no room in the ring */
     HEAP_KERNEL_LEFT,                  /* calls that were left by an exception or a long jump */
     HEAP_KERNEL_RUNS,                  /* of the program, in threads that are recorded */
+    HEAP_KERNEL_PACED,                 /* calls that waited for room in the ring */
     HEAP_KERNEL_COUNTS,
 };
