@@ -8,6 +8,7 @@ uint64_t heap_rules_epoch = UINT64_C(0xd1b54a32d192ed03);
 uint32_t heap_rules_opens;
 
 enum { OMITTED = 0xff, TABLE_ENCODING = 0x3b }; /* 0x3b: datarel, sdata4 */
+enum { FUNCTION_BITS = 13 };
 
 /* A pointer in one of exception handling's encodings. `base` is what datarel counts from. */
 static uint64_t read_pointer(struct heap_program *in, uint8_t encoding, const uint8_t *base)
@@ -88,7 +89,7 @@ static const uint8_t *search(struct heap_program *in, const uint8_t *header, uin
 }
 
 /* Of the encodings only those that linkers use: without them folding goes by place. */
-uint64_t heap_function_of(uint64_t pc)
+static uint64_t find_function(uint64_t pc)
 {
     enum { POINTER_ENCODING = 0x1b, COUNT_ENCODING = 0x03 };
     struct heap_found found;
@@ -98,6 +99,24 @@ uint64_t heap_function_of(uint64_t pc)
         return 0;
     const uint32_t *count = (const void *)(found.header + 8);
     return (uint64_t)search_table(found.header, (const void *)(found.header + 12), *count, pc - 1);
+}
+
+uint64_t heap_function_of(uint64_t pc)
+{
+    static struct function_row {
+        uint64_t key; /* as that of a rule */
+        uint64_t function;
+    } rows[1 << FUNCTION_BITS];
+    struct function_row *row = &rows[heap_mix(pc) >> (64 - FUNCTION_BITS)];
+    uint64_t key = __atomic_load_n(&row->key, __ATOMIC_RELAXED);
+    uint64_t function = __atomic_load_n(&row->function, __ATOMIC_RELAXED);
+    if (key == heap_rule_key(pc, function))
+        return function;
+    key = __atomic_load_n(&heap_rules_epoch, __ATOMIC_RELAXED) ^ pc;
+    function = find_function(pc);
+    __atomic_store_n(&row->key, key ^ heap_mix(function), __ATOMIC_RELAXED);
+    __atomic_store_n(&row->function, function, __ATOMIC_RELAXED);
+    return function;
 }
 
 /* Puts `in` on the inside of an entry; false: it is the terminator. *ret_id is where its id
