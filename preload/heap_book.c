@@ -17,6 +17,8 @@ enum {
     CELLS_KEPT = 4, /* one part in so many, at most, is kept for cells of NODE_ANY */
 };
 #define TICK_MASK (UINT32_MAX >> 1)
+/* What must be as expected for an entry to be the memory's, in this process. */
+#define SLOT_KEY (UINT64_C(3) << HEAP_SLOT_LOW_SHIFT | UINT64_C(0xff) << HEAP_SLOT_GENERATION_SHIFT)
 
 /* What one call changes: 1 and its size, or what the sample stands for. */
 struct amount {
@@ -176,13 +178,14 @@ static NOINLINE void count_sample(struct heap_cell *cell, uint64_t size)
 
 /* ---- entries ---- */
 
-static inline struct heap_entry_row entry_of(struct heap_thread *thread, uint64_t size,
-                                             uint32_t node)
+static inline struct heap_entry_row entry_of(struct heap_thread *thread, const void *memory,
+                                             uint64_t size, uint32_t node)
 {
     uint64_t every = heap_header->sample_bytes;
     size = LIKELY(size <= HEAP_SLOT_SIZE_MAX) ? size : HEAP_SLOT_SIZE_MAX;
     return (struct heap_entry_row){
         .size = size,
+        .low = heap_address_low(heap_address(memory)),
         .place = thread->place_index,
         .generation = (uint8_t)thread->generation,
         .node = node,
@@ -234,13 +237,10 @@ static NOINLINE void freed_unseen(struct heap_thread *thread, const struct heap_
 /* Where the entry of what is at `memory` now goes; of what was there before it is told. */
 static union heap_slot *slot_for(struct heap_thread *thread, const void *memory, uint64_t size)
 {
-    union heap_slot *slot = heap_slot_find(memory);
-    if (!slot) {
-        slot = heap_slot_make(memory, size);
-        thread->place->no_entry += !slot;
-    } else if (slot->row.node != 0) {
+    union heap_slot *slot = heap_slot_make(memory, size);
+    thread->place->no_entry += !slot;
+    if (slot && slot->row.node != 0)
         freed_unseen(thread, &slot->row);
-    }
     return slot;
 }
 
@@ -266,7 +266,7 @@ static NOINLINE void allocated_any(struct heap_thread *thread, const void *memor
 {
     thread_begin(thread);
     union heap_slot *slot = slot_for(thread, memory, size);
-    struct heap_entry_row row = entry_of(thread, size, node);
+    struct heap_entry_row row = entry_of(thread, memory, size, node);
     if (slot)
         slot->row = row;
     struct amount amount = amount_of(&row);
@@ -312,13 +312,14 @@ static inline __attribute__((always_inline)) bool allocated_usual(struct heap_th
                                                                   const void *memory, uint64_t size,
                                                                   uint32_t node, bool shared)
 {
-    union heap_slot *slot = heap_slot_find(memory);
+    union heap_slot *slot = heap_slot_first(memory);
     uint32_t known = LIKELY(thread->entry_base != 0) ? cell_known(thread, node) : 0;
     if (UNLIKELY(!slot || known == 0 || (uint32_t)slot->words[1] != 0 || size > HEAP_SLOT_SIZE_MAX))
         return false;
     struct heap_cell *cell = &heap_cells[known - 1];
     uint32_t tick = tick_now();
-    __atomic_store_n(&slot->words[0], thread->entry_base | size, __ATOMIC_RELAXED);
+    uint64_t low = heap_address_low(heap_address(memory)) << HEAP_SLOT_LOW_SHIFT;
+    __atomic_store_n(&slot->words[0], thread->entry_base | low | size, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->words[1], (uint64_t)tick << HEAP_SLOT_TICK_SHIFT | node,
                      __ATOMIC_RELAXED);
     if (shared) {
@@ -335,14 +336,15 @@ static inline __attribute__((always_inline)) bool allocated_usual(struct heap_th
 static inline __attribute__((always_inline)) bool freed_usual(struct heap_thread *thread,
                                                               const void *memory, bool shared)
 {
-    union heap_slot *slot = heap_slot_find(memory);
+    union heap_slot *slot = heap_slot_first(memory);
     if (UNLIKELY(!slot))
         return false;
     /* In two words, as it was written: the CPU hands on only what was stored at once. */
     uint64_t first = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
     uint64_t second = __atomic_load_n(&slot->words[1], __ATOMIC_RELAXED);
-    uint64_t differs = first ^ thread->entry_base;
-    if (UNLIKELY((uint32_t)second == 0 || (uint8_t)(differs >> HEAP_SLOT_GENERATION_SHIFT) != 0))
+    uint64_t low = heap_address_low(heap_address(memory)) << HEAP_SLOT_LOW_SHIFT;
+    uint64_t differs = first ^ (thread->entry_base | low);
+    if (UNLIKELY((uint32_t)second == 0 || (differs & SLOT_KEY) != 0))
         return false;
     uint32_t known = cell_known(thread, (uint32_t)second);
     if (UNLIKELY(known == 0))
@@ -376,7 +378,7 @@ static NOINLINE void freed_shared(struct heap_thread *thread, const void *memory
 
 void heap_book_expect(const void *memory)
 {
-    __builtin_prefetch(heap_slot_find(memory), 1);
+    __builtin_prefetch(heap_slot_first(memory), 1);
 }
 
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
@@ -401,23 +403,21 @@ void heap_book_freed(struct heap_thread *thread, const void *memory)
 struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory)
 {
     (void)thread;
-    union heap_slot *slot = heap_slot_find(memory);
+    union heap_slot *slot = heap_slot_known(memory);
     union heap_slot was = {.words = {0, 0}};
-    if (UNLIKELY(!slot))
+    if (!slot)
         return was.row;
-    was.words[0] = slot->words[0];
-    was.words[1] = slot->words[1];
-    if (was.row.node != 0)
-        slot->words[1] = 0;
+    was.words[0] = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
+    was.words[1] = __atomic_load_n(&slot->words[1], __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->words[1], 0, __ATOMIC_RELAXED);
     return was.row;
 }
 
 void heap_book_put_back(struct heap_thread *thread, const void *memory,
                         const struct heap_entry_row *row)
 {
-    (void)thread;
-    union heap_slot *slot = heap_slot_find(memory);
-    if (slot && row->node != 0)
+    union heap_slot *slot = row->node != 0 ? slot_for(thread, memory, row->size) : NULL;
+    if (slot)
         slot->row = *row;
 }
 
@@ -465,7 +465,7 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
         return;
     }
     union heap_slot *slot = slot_for(thread, memory, size);
-    struct heap_entry_row now = entry_of(thread, size, node);
+    struct heap_entry_row now = entry_of(thread, memory, size, node);
     reallocated(thread, before, row, memory, &now);
     if (LIKELY(slot))
         slot->row = now;
@@ -494,8 +494,10 @@ void heap_book_forked(void)
     usual = heap_header->sample_bytes == 0 && !heap_header->log;
 }
 
-bool heap_book_begin(void)
+bool heap_book_begin(bool apart)
 {
+    heap_entries.shift = apart ? 5 : 4;
+    heap_entries.plane_mask = apart ? 0 : 1;
     heap_book_forked();
     return true;
 }
