@@ -227,6 +227,26 @@ static void threads_in_turns_are_counted_exactly(void **state)
     }
 }
 
+/* Threads come and go; who is alone again has what the others left. */
+static void who_is_alone_again_is_counted_exactly(void **state)
+{
+    (void)state;
+    uint64_t seed = 271828;
+    memset(&model, 0, sizeof(model));
+    rig_begin(true);
+    for (unsigned i = 0; i < STEPS; i++) {
+        bool alone = i / 3000 % 2 == 0;
+        for (unsigned t = 0; t < MODEL_THREADS; t++)
+            rig_threads[t].alone = alone;
+        step(&seed, i, alone ? 1 : MODEL_THREADS);
+        if (i % 2999 == 0) {
+            all_is_as_counted();
+            assert_true(!alone || way_of(heap_room.way) == HEAP_ROOM_COMMON || i % 3000 < 10);
+        }
+    }
+    all_is_as_counted();
+}
+
 /* ---- single promises ---- */
 
 static void book(unsigned t, unsigned slot, uint64_t size, uint32_t node)
@@ -569,6 +589,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_that_is_alone_is_counted_exactly),
         cmocka_unit_test(threads_in_turns_are_counted_exactly),
+        cmocka_unit_test(who_is_alone_again_is_counted_exactly),
         cmocka_unit_test(temporary_is_what_its_thread_frees_before_its_next),
         cmocka_unit_test(what_realloc_is_given_right_after_was_temporary),
         cmocka_unit_test(memory_of_the_parent_is_told_apart),
