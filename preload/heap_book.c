@@ -170,7 +170,7 @@ static inline struct amount amount_of(const struct heap_entry_row *row)
 }
 
 /* Beyond what is counted of each: how sure it is. */
-static NOINLINE void count_sample(struct heap_cell *cell, uint64_t size)
+static void count_sample(struct heap_cell *cell, uint64_t size)
 {
     cell->samples++;
     cell->variance += heap_weigh(size, heap_header->sample_bytes, false).variance;
@@ -234,6 +234,23 @@ static NOINLINE void freed_unseen(struct heap_thread *thread, const struct heap_
     freed(thread, row, false);
 }
 
+/* More or fewer samples in the page of that entry. What is too many to count stays so. */
+static NOINLINE void page_add(const void *memory, int change)
+{
+    uint8_t *samples = heap_samples_at(memory);
+    uint8_t now = samples ? __atomic_load_n(samples, __ATOMIC_RELAXED) : UINT8_MAX;
+    while (now != UINT8_MAX &&
+           !__atomic_compare_exchange_n(samples, &now, (uint8_t)(now + change), false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static inline bool is_unsampled(const void *memory)
+{
+    const uint8_t *samples = heap_samples_at(memory);
+    return !samples || __atomic_load_n(samples, __ATOMIC_RELAXED) == 0;
+}
+
 /* Where the entry of what is at `memory` now goes; of what was there before it is told. */
 static union heap_slot *slot_for(struct heap_thread *thread, const void *memory, uint64_t size)
 {
@@ -241,6 +258,8 @@ static union heap_slot *slot_for(struct heap_thread *thread, const void *memory,
     thread->place->no_entry += !slot;
     if (slot && slot->row.node != 0)
         freed_unseen(thread, &slot->row);
+    else if (slot && heap_header->sample_bytes != 0)
+        page_add(memory, 1);
     return slot;
 }
 
@@ -294,7 +313,7 @@ static NOINLINE void freed_any(struct heap_thread *thread, const void *memory)
 
 /* ---- the same for what is usual: every call counts, no log, all is known ---- */
 
-static bool usual; /* in this process */
+static bool usual, sampling; /* in this process */
 
 /* Number + 1. */
 static inline uint32_t cell_known(const struct heap_thread *thread, uint32_t node)
@@ -392,6 +411,8 @@ void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_
 
 void heap_book_freed(struct heap_thread *thread, const void *memory)
 {
+    if (UNLIKELY(!usual && sampling && is_unsampled(memory)))
+        return;
     if (UNLIKELY(!usual || !room_is_simple(thread)))
         freed_shared(thread, memory);
     else if (UNLIKELY(!freed_usual(thread, memory, false)))
@@ -403,10 +424,13 @@ void heap_book_freed(struct heap_thread *thread, const void *memory)
 struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory)
 {
     (void)thread;
-    union heap_slot *slot = heap_slot_known(memory);
+    bool sampled = heap_header->sample_bytes != 0;
+    union heap_slot *slot = sampled && is_unsampled(memory) ? NULL : heap_slot_known(memory);
     union heap_slot was = {.words = {0, 0}};
     if (!slot)
         return was.row;
+    if (sampled)
+        page_add(memory, -1);
     was.words[0] = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
     was.words[1] = __atomic_load_n(&slot->words[1], __ATOMIC_RELAXED);
     __atomic_store_n(&slot->words[1], 0, __ATOMIC_RELAXED);
@@ -491,7 +515,8 @@ void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped,
 void heap_book_forked(void)
 {
     heap_room = (struct heap_room){0};
-    usual = heap_header->sample_bytes == 0 && !heap_header->log;
+    sampling = heap_header->sample_bytes != 0;
+    usual = !sampling && !heap_header->log;
 }
 
 bool heap_book_begin(bool apart)

@@ -18,6 +18,7 @@
 enum {
     HEAP_REGION_ROWS_SHIFT = 17,
     HEAP_REGION_ROWS = 1 << HEAP_REGION_ROWS_SHIFT,
+    HEAP_REGION_PAGES = 1024, /* of 4096 bytes of address space, at most */
     HEAP_PLANES = 4,
     HEAP_MIDDLE_SHIFT = 38,
     HEAP_MIDDLE_REGIONS = 1 << (HEAP_MIDDLE_SHIFT - HEAP_REGION_ROWS_SHIFT - 4),
@@ -60,7 +61,7 @@ static inline uint64_t heap_address_low(uint64_t address)
 }
 
 /* NULL: nothing was allocated there so far, or there was no memory to know of it. */
-static inline union heap_slot *heap_slot_at(uint64_t address, uint64_t plane)
+static inline union heap_slot *heap_region_at(uint64_t address, uint64_t plane)
 {
     uint64_t at = address >> HEAP_MIDDLE_SHIFT;
     if (UNLIKELY(at >= HEAP_MIDDLES))
@@ -69,17 +70,28 @@ static inline union heap_slot *heap_slot_at(uint64_t address, uint64_t plane)
                                                  __ATOMIC_ACQUIRE);
     if (UNLIKELY(!middle))
         return NULL;
-    uint64_t row = address >> heap_entries.shift;
-    union heap_slot *region = __atomic_load_n(
-        &middle->regions[row >> HEAP_REGION_ROWS_SHIFT & (HEAP_MIDDLE_REGIONS - 1)],
-        __ATOMIC_ACQUIRE);
-    return LIKELY(region) ? &region[row & (HEAP_REGION_ROWS - 1)] : NULL;
+    uint64_t number = address >> heap_entries.shift >> HEAP_REGION_ROWS_SHIFT;
+    return __atomic_load_n(&middle->regions[number & (HEAP_MIDDLE_REGIONS - 1)], __ATOMIC_ACQUIRE);
+}
+static inline union heap_slot *heap_slot_at(uint64_t address, uint64_t plane)
+{
+    union heap_slot *region = heap_region_at(address, plane);
+    return LIKELY(region) ? &region[address >> heap_entries.shift & (HEAP_REGION_ROWS - 1)] : NULL;
 }
 /* Where its entry is, if nothing else has taken the slot. */
 static inline union heap_slot *heap_slot_first(const void *memory)
 {
     uint64_t address = heap_address(memory);
     return heap_slot_at(address, address >> 3 & heap_entries.plane_mask);
+}
+/* How many samples live in a page, behind the region's entries: most have none, and who frees
+ * there need not look for an entry. NULL: there is no region. */
+static inline uint8_t *heap_samples_at(const void *memory)
+{
+    uint64_t address = heap_address(memory);
+    union heap_slot *region = heap_region_at(address, address >> 3 & heap_entries.plane_mask);
+    uint8_t *counts = (uint8_t *)(region + HEAP_REGION_ROWS);
+    return LIKELY(region) ? &counts[address >> 12 & (HEAP_REGION_PAGES - 1)] : NULL;
 }
 /* With the entry of this memory; NULL: it has none. */
 union heap_slot *heap_slot_known(const void *memory);

@@ -6,7 +6,11 @@
 
 struct heap_entries heap_entries = {.shift = 4, .plane_mask = 1};
 
-enum { REGION_BYTES = HEAP_REGION_ROWS * sizeof(union heap_slot), SMALL = 1024 };
+enum {
+    ENTRIES_BYTES = HEAP_REGION_ROWS * sizeof(union heap_slot),
+    REGION_BYTES = ENTRIES_BYTES + 4096,
+    SMALL = 1024,
+};
 
 /* Of two threads that make the same at once one gives its own back. */
 static void *publish(void **at, void *fresh, size_t bytes)
@@ -23,15 +27,17 @@ static void *publish(void **at, void *fresh, size_t bytes)
  * touches all of it, and would fault at every page of ours as it does at every page of its own. */
 static void *region_map_dense(void)
 {
-    char *memory = heap_map(2 * REGION_BYTES);
+    char *memory = heap_map(ENTRIES_BYTES + REGION_BYTES);
     if (!memory)
         return NULL;
-    uint64_t before = -(uint64_t)memory % REGION_BYTES;
+    uint64_t before = -(uint64_t)memory % ENTRIES_BYTES;
     if (before > 0)
         heap_raw6(SYS_munmap, (long)memory, (long)before, 0, 0, 0, 0);
     memory += before;
-    heap_raw6(SYS_munmap, (long)(memory + REGION_BYTES), (long)(REGION_BYTES - before), 0, 0, 0, 0);
-    heap_raw6(SYS_madvise, (long)memory, REGION_BYTES, MADV_HUGEPAGE, 0, 0, 0);
+    if (before < ENTRIES_BYTES)
+        heap_raw6(SYS_munmap, (long)(memory + REGION_BYTES), (long)(ENTRIES_BYTES - before), 0, 0,
+                  0, 0);
+    heap_raw6(SYS_madvise, (long)memory, ENTRIES_BYTES, MADV_HUGEPAGE, 0, 0, 0);
     return memory;
 }
 
@@ -39,7 +45,7 @@ static void *region_map_dense(void)
  * as do those of large pieces: there may be many, with little in each. */
 static void *region_make(struct heap_middle *middle, uint64_t number, uint64_t size)
 {
-    bool dense = size < SMALL && number > 0 &&
+    bool dense = size < SMALL && heap_header->sample_bytes == 0 && number > 0 &&
                  __atomic_load_n(&middle->regions[number - 1], __ATOMIC_RELAXED);
     void *fresh = dense ? region_map_dense() : heap_map(REGION_BYTES);
     return publish((void **)&middle->regions[number], fresh, REGION_BYTES);
