@@ -15,6 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What the parts share is the library's own: no way round through its table of symbols. */
+#pragma GCC visibility push(hidden)
+
 #define EXPORT      __attribute__((visibility("default")))
 #define NOINLINE    __attribute__((noinline))
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -65,6 +68,7 @@ struct heap_thread {
      * may keep cell_of and cell_any: its cells go on. */
     uint32_t *cell_of;      /* node to cell + 1; one for each node, touched as needed */
     uint32_t cell_any;      /* cell + 1 of node 1: where all goes that has no cell of its own */
+    uint64_t entry_base;    /* what its entries have in common */
     const void *recent[16]; /* memory allocated last, newest at recent_next - 1 */
     uint32_t recent_next;
     int64_t countdown; /* bytes until the next sample */
@@ -155,6 +159,8 @@ long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* 
 /* The node of the stack, with the call on top; never 0. Compares all of what it does not walk
  * anew. */
 uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at);
+/* The file that is run, for readers who come when the process is gone; empty: not known. */
+extern char heap_program[HEAP_PATH_MAX];
 struct heap_walker *heap_walker_make(void); /* NULL: no memory */
 /* It is another thread's from now on, or was interrupted for ever: nothing in it holds. */
 void heap_walker_forget(struct heap_walker *walker);
@@ -190,6 +196,8 @@ static inline bool heap_book_wants(struct heap_thread *thread, uint64_t size)
     thread->recent[thread->recent_next++ % 16] = NULL;
     return false;
 }
+/* It will be told of this memory in a moment; the walk is time enough to have its entry at hand. */
+void heap_book_expect(const void *memory);
 /* After the real call has returned it. `size` is what was asked for. */
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
                          uint32_t node);
@@ -208,7 +216,9 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
 /* mmap() and the like, apart from the heap: calls and bytes at the stack, nothing lives. */
 void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped, uint32_t node);
 void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
-bool heap_book_begin(void);  /* once a process; false: no memory */
+/* A signal handler has left a call of the book for good: what it held is given back. */
+void heap_book_left(void);
+bool heap_book_begin(void); /* once a process; false: no memory */
 
 /* ---- log (heap_log.c) ---- */
 
@@ -222,3 +232,5 @@ void heap_log_freed(struct heap_thread *thread, const void *memory);
 
 bool heap_hooks_resolve(void);   /* finds the functions behind the hooks */
 bool heap_hooks_are_first(void); /* malloc() is ours for all of the program */
+
+#pragma GCC visibility pop

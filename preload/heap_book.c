@@ -16,22 +16,22 @@ enum {
     CHAIN_MAX = 15,
     CELLS_KEPT = 4, /* one part in so many, at most, is kept for cells of NODE_ANY */
 };
-#define SIZE_MAX_KNOWN ((UINT64_C(1) << 40) - 1)
-#define TICK_MASK      (UINT32_MAX >> 1)
+#define TICK_MASK (UINT32_MAX >> 1)
 
 /* What one call changes: 1 and its size, or what the sample stands for. */
 struct amount {
     uint64_t count, bytes;
 };
 
+/* Only its thread writes it; a reader sees it whole. */
+static inline void add(uint64_t *counter, uint64_t more)
+{
+    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + more, __ATOMIC_RELAXED);
+}
+
 static uint32_t tick_now(void)
 {
     return __atomic_load_n(&heap_header->tick, __ATOMIC_RELAXED) & TICK_MASK;
-}
-
-static uint8_t generation_now(void)
-{
-    return (uint8_t)__atomic_load_n(heap_generation, __ATOMIC_RELAXED);
 }
 
 /* ---- cells ---- */
@@ -51,6 +51,7 @@ static uint32_t cell_make(const struct heap_thread *thread, uint32_t node)
         return 0;
     struct heap_cell *cell = &heap_cells[index];
     cell->thread = thread->place_index;
+    cell->tid = thread->place->tid;
     __atomic_store_n(&cell->node, node, __ATOMIC_RELEASE);
     return index + 1;
 }
@@ -86,12 +87,10 @@ static inline struct heap_cell *cell_of(struct heap_thread *thread, uint32_t nod
 }
 
 /* Before a cell changes: what stood there when the peak was left is what it had at the peak. */
-static inline void cell_changes(struct heap_cell *cell)
+static inline void cell_changes(struct heap_cell *cell, bool past_peak)
 {
-    if (__atomic_load_n(&heap_process->spare, __ATOMIC_RELAXED) < 0)
-        return;
     uint32_t epoch = __atomic_load_n(&heap_process->peak_epoch, __ATOMIC_RELAXED);
-    if (LIKELY(cell->epoch == epoch))
+    if (past_peak || LIKELY(cell->epoch == epoch))
         return;
     cell->peak_count = (int64_t)(cell->allocations - cell->frees);
     cell->peak_bytes = (int64_t)(cell->allocated_bytes - cell->freed_bytes);
@@ -103,47 +102,50 @@ static inline void cell_changes(struct heap_cell *cell)
 static inline void count_allocation(struct heap_thread *thread, struct heap_cell *cell,
                                     uint64_t size, struct amount amount)
 {
-    thread->place->sizes[heap_bucket(size, HEAP_SIZES)] += amount.count;
+    add(&thread->place->sizes[heap_bucket(size, HEAP_SIZES)], amount.count);
     if (UNLIKELY(!cell))
         return;
-    cell->allocations += amount.count;
-    cell->allocated_bytes += amount.bytes;
+    add(&cell->allocations, amount.count);
+    add(&cell->allocated_bytes, amount.bytes);
     if (UNLIKELY(size > cell->size_max))
         cell->size_max = size;
 }
 
-/* `ago`: allocations of the thread since, that do not count. */
-static inline bool is_temporary(const struct heap_thread *thread, const struct heap_entry_row *row,
-                                const void *memory, uint32_t ago)
+static NOINLINE bool is_among_recent(const struct heap_thread *thread, const void *memory,
+                                     uint32_t ago)
 {
-    if (row->place != thread->place_index)
-        return false; /* another thread's, though it lies where one of ours did */
     uint32_t within = heap_header->temporary_within;
-    uint32_t last = thread->recent_next - 1 - ago;
-    if (LIKELY(thread->recent[last % RECENT] == memory))
-        return within != 0;
-    for (uint32_t i = 1; i < within && i < RECENT - ago; i++)
-        if (thread->recent[(last - i) % RECENT] == memory)
+    for (uint32_t i = ago; i < within + ago && i < RECENT; i++)
+        if (thread->recent[(thread->recent_next - 1 - i) % RECENT] == memory)
             return true;
     return false;
 }
 
-static inline void count_free(struct heap_thread *thread, struct heap_cell *cell,
-                              const struct heap_entry_row *row, struct amount amount,
-                              bool temporary)
+/* `own`: it is the thread's; another one's may lie where it had one of its own. `ago`: allocations
+ * of the thread since, that do not count. */
+static inline bool is_temporary(const struct heap_thread *thread, const void *memory, bool own,
+                                uint32_t ago)
 {
-    uint32_t lived = (tick_now() - row->tick) & TICK_MASK;
-    thread->place->lives[heap_bucket(lived, HEAP_LIVES)] += amount.count;
+    if (UNLIKELY(heap_header->temporary_within != 1))
+        return own && is_among_recent(thread, memory, ago);
+    return own && thread->recent[(thread->recent_next - 1 - ago) % RECENT] == memory;
+}
+
+static inline void count_free(struct heap_thread *thread, struct heap_cell *cell, uint32_t tick,
+                              struct amount amount, bool temporary)
+{
+    uint32_t lived = (tick_now() - tick) & TICK_MASK;
+    add(&thread->place->lives[heap_bucket(lived, HEAP_LIVES)], amount.count);
     if (UNLIKELY(!cell))
         return;
-    cell->frees += amount.count;
-    cell->freed_bytes += amount.bytes;
+    add(&cell->frees, amount.count);
+    add(&cell->freed_bytes, amount.bytes);
     if (temporary) {
-        cell->temporary += amount.count;
-        cell->temporary_bytes += amount.bytes;
+        add(&cell->temporary, amount.count);
+        add(&cell->temporary_bytes, amount.bytes);
     }
     if (lived > 0)
-        cell->lived_ticks += lived * amount.count;
+        add(&cell->lived_ticks, lived * amount.count);
 }
 
 static void count_growth(struct heap_cell *cell, const struct heap_entry_row *before,
@@ -178,11 +180,11 @@ static inline struct heap_entry_row entry_of(struct heap_thread *thread, uint64_
                                              uint32_t node)
 {
     uint64_t every = heap_header->sample_bytes;
-    size = LIKELY(size <= SIZE_MAX_KNOWN) ? size : SIZE_MAX_KNOWN;
+    size = LIKELY(size <= HEAP_SLOT_SIZE_MAX) ? size : HEAP_SLOT_SIZE_MAX;
     return (struct heap_entry_row){
         .size = size,
         .place = thread->place_index,
-        .generation = generation_now(),
+        .generation = (uint8_t)thread->generation,
         .node = node,
         .tick = tick_now(),
         .rounded_up = UNLIKELY(every != 0) && heap_round_up(thread, size, every),
@@ -190,9 +192,14 @@ static inline struct heap_entry_row entry_of(struct heap_thread *thread, uint64_
 }
 
 /* Of memory that the parent allocated before the fork, live bytes know nothing. */
-static inline bool is_inherited(const struct heap_entry_row *row)
+static inline bool is_inherited(const struct heap_thread *thread, const struct heap_entry_row *row)
 {
-    return row->generation != generation_now();
+    return row->generation != (uint8_t)thread->generation;
+}
+
+static inline bool is_own(const struct heap_thread *thread, const struct heap_entry_row *row)
+{
+    return row->place == thread->place_index;
 }
 
 static NOINLINE void count_inherited(struct heap_thread *thread, const struct heap_entry_row *row)
@@ -205,16 +212,16 @@ static NOINLINE void count_inherited(struct heap_thread *thread, const struct he
 static inline void freed(struct heap_thread *thread, const struct heap_entry_row *row,
                          bool temporary)
 {
-    if (UNLIKELY(is_inherited(row))) {
+    if (UNLIKELY(is_inherited(thread, row))) {
         count_inherited(thread, row);
         return;
     }
     struct amount amount = amount_of(row);
     struct heap_cell *cell = cell_of(thread, row->node);
-    heap_room_given(thread, amount.bytes);
+    heap_room_give(thread, amount.bytes);
     if (LIKELY(cell))
-        cell_changes(cell);
-    count_free(thread, cell, row, amount, temporary);
+        cell_changes(cell, heap_room_is_past_peak());
+    count_free(thread, cell, row->tick, amount, temporary);
 }
 
 /* It is handed out anew, and nobody saw it freed. */
@@ -225,16 +232,16 @@ static NOINLINE void freed_unseen(struct heap_thread *thread, const struct heap_
 }
 
 /* Where the entry of what is at `memory` now goes; of what was there before it is told. */
-static inline struct heap_entry_row *entry_for(struct heap_thread *thread, const void *memory)
+static union heap_slot *slot_for(struct heap_thread *thread, const void *memory, uint64_t size)
 {
-    struct heap_entry_row *entry = heap_entry_find(memory);
-    if (UNLIKELY(!entry)) {
-        entry = heap_entry_make(memory);
-        thread->place->no_entry += !entry;
-    } else if (UNLIKELY(entry->node != 0)) {
-        freed_unseen(thread, entry);
+    union heap_slot *slot = heap_slot_find(memory);
+    if (!slot) {
+        slot = heap_slot_make(memory, size);
+        thread->place->no_entry += !slot;
+    } else if (slot->row.node != 0) {
+        freed_unseen(thread, &slot->row);
     }
-    return entry;
+    return slot;
 }
 
 static inline void allocated(struct heap_thread *thread, const void *memory,
@@ -247,55 +254,171 @@ static inline void allocated(struct heap_thread *thread, const void *memory,
     thread->recent[thread->recent_next++ % RECENT] = memory;
 }
 
-void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
-                         uint32_t node)
+/* A thread that was made anew, though its cells may be those of one before. */
+static void thread_begin(struct heap_thread *thread)
 {
-    struct heap_entry_row *entry = entry_for(thread, memory);
+    thread->entry_base = (uint64_t)thread->place_index << HEAP_SLOT_PLACE_SHIFT |
+                         (thread->generation & UINT8_MAX) << HEAP_SLOT_GENERATION_SHIFT;
+}
+
+static NOINLINE void allocated_any(struct heap_thread *thread, const void *memory, uint64_t size,
+                                   uint32_t node)
+{
+    thread_begin(thread);
+    union heap_slot *slot = slot_for(thread, memory, size);
     struct heap_entry_row row = entry_of(thread, size, node);
-    if (LIKELY(entry))
-        *entry = row;
+    if (slot)
+        slot->row = row;
     struct amount amount = amount_of(&row);
     struct heap_cell *cell = cell_of(thread, node);
-    heap_room_taken(thread, amount.bytes, row.tick);
-    if (LIKELY(cell))
-        cell_changes(cell);
+    heap_room_take(thread, amount.bytes, row.tick);
+    if (cell)
+        cell_changes(cell, heap_room_is_past_peak());
     allocated(thread, memory, &row, cell, amount);
-    if (UNLIKELY(heap_header->log))
+    if (heap_header->log)
         heap_log_allocated(thread, memory, size, node);
 }
 
-struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory)
+static NOINLINE void freed_any(struct heap_thread *thread, const void *memory)
 {
-    (void)thread;
-    struct heap_entry_row *entry = heap_entry_find(memory);
-    struct heap_entry_row row = {0};
-    if (UNLIKELY(!entry))
-        return row;
-    row = *entry;
-    if (row.node != 0)
-        entry->node = 0;
-    return row;
+    thread_begin(thread);
+    struct heap_entry_row row = heap_book_take(thread, memory);
+    if (row.node == 0) {
+        thread->place->unseen_frees += heap_header->sample_bytes == 0;
+        return;
+    }
+    freed(thread, &row, is_temporary(thread, memory, is_own(thread, &row), 0));
+    if (heap_header->log)
+        heap_log_freed(thread, memory);
+}
+
+/* ---- the same for what is usual: every call counts, no log, all is known ---- */
+
+static bool usual; /* in this process */
+
+/* Number + 1. */
+static inline uint32_t cell_known(const struct heap_thread *thread, uint32_t node)
+{
+    return LIKELY(thread->cell_of) ? thread->cell_of[node] : 0;
+}
+
+static inline bool room_is_simple(const struct heap_thread *thread)
+{
+    return thread->alone && heap_room.way % HEAP_ROOM_WAYS == HEAP_ROOM_COMMON;
+}
+
+/* False: nothing is done, there is more to it. */
+static inline __attribute__((always_inline)) bool allocated_usual(struct heap_thread *thread,
+                                                                  const void *memory, uint64_t size,
+                                                                  uint32_t node, bool shared)
+{
+    union heap_slot *slot = heap_slot_find(memory);
+    uint32_t known = LIKELY(thread->entry_base != 0) ? cell_known(thread, node) : 0;
+    if (UNLIKELY(!slot || known == 0 || (uint32_t)slot->words[1] != 0 || size > HEAP_SLOT_SIZE_MAX))
+        return false;
+    struct heap_cell *cell = &heap_cells[known - 1];
+    uint32_t tick = tick_now();
+    __atomic_store_n(&slot->words[0], thread->entry_base | size, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->words[1], (uint64_t)tick << HEAP_SLOT_TICK_SHIFT | node,
+                     __ATOMIC_RELAXED);
+    if (shared) {
+        heap_room_take(thread, size, tick);
+        cell_changes(cell, heap_room_is_past_peak());
+    } else {
+        cell_changes(cell, heap_room_taken_alone(size, tick));
+    }
+    count_allocation(thread, cell, size, (struct amount){.count = 1, .bytes = size});
+    thread->recent[thread->recent_next++ % RECENT] = memory;
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool freed_usual(struct heap_thread *thread,
+                                                              const void *memory, bool shared)
+{
+    union heap_slot *slot = heap_slot_find(memory);
+    if (UNLIKELY(!slot))
+        return false;
+    /* In two words, as it was written: the CPU hands on only what was stored at once. */
+    uint64_t first = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
+    uint64_t second = __atomic_load_n(&slot->words[1], __ATOMIC_RELAXED);
+    uint64_t differs = first ^ thread->entry_base;
+    if (UNLIKELY((uint32_t)second == 0 || (uint8_t)(differs >> HEAP_SLOT_GENERATION_SHIFT) != 0))
+        return false;
+    uint32_t known = cell_known(thread, (uint32_t)second);
+    if (UNLIKELY(known == 0))
+        return false;
+    struct heap_cell *cell = &heap_cells[known - 1];
+    uint64_t size = first & HEAP_SLOT_SIZE_MAX;
+    __atomic_store_n(&slot->words[1], 0, __ATOMIC_RELAXED);
+    if (shared)
+        heap_room_give(thread, size);
+    else
+        heap_room_given_alone(size);
+    cell_changes(cell, shared && heap_room_is_past_peak());
+    bool own = (differs >> HEAP_SLOT_PLACE_SHIFT) % HEAP_THREADS_MAX == 0;
+    count_free(thread, cell, (uint32_t)(second >> HEAP_SLOT_TICK_SHIFT),
+               (struct amount){.count = 1, .bytes = size}, is_temporary(thread, memory, own, 0));
+    return true;
+}
+
+static NOINLINE void allocated_shared(struct heap_thread *thread, const void *memory, uint64_t size,
+                                      uint32_t node)
+{
+    if (UNLIKELY(!usual || !allocated_usual(thread, memory, size, node, true)))
+        allocated_any(thread, memory, size, node);
+}
+
+static NOINLINE void freed_shared(struct heap_thread *thread, const void *memory)
+{
+    if (UNLIKELY(!usual || !freed_usual(thread, memory, true)))
+        freed_any(thread, memory);
+}
+
+void heap_book_expect(const void *memory)
+{
+    __builtin_prefetch(heap_slot_find(memory), 1);
+}
+
+void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
+                         uint32_t node)
+{
+    if (UNLIKELY(!usual || !room_is_simple(thread)))
+        allocated_shared(thread, memory, size, node);
+    else if (UNLIKELY(!allocated_usual(thread, memory, size, node, false)))
+        allocated_any(thread, memory, size, node);
 }
 
 void heap_book_freed(struct heap_thread *thread, const void *memory)
 {
-    struct heap_entry_row row = heap_book_take(thread, memory);
-    if (UNLIKELY(row.node == 0)) {
-        thread->place->unseen_frees += heap_header->sample_bytes == 0;
-        return;
-    }
-    freed(thread, &row, is_temporary(thread, &row, memory, 0));
-    if (UNLIKELY(heap_header->log))
-        heap_log_freed(thread, memory);
+    if (UNLIKELY(!usual || !room_is_simple(thread)))
+        freed_shared(thread, memory);
+    else if (UNLIKELY(!freed_usual(thread, memory, false)))
+        freed_any(thread, memory);
+}
+
+/* ---- realloc() ---- */
+
+struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory)
+{
+    (void)thread;
+    union heap_slot *slot = heap_slot_find(memory);
+    union heap_slot was = {.words = {0, 0}};
+    if (UNLIKELY(!slot))
+        return was.row;
+    was.words[0] = slot->words[0];
+    was.words[1] = slot->words[1];
+    if (was.row.node != 0)
+        slot->words[1] = 0;
+    return was.row;
 }
 
 void heap_book_put_back(struct heap_thread *thread, const void *memory,
                         const struct heap_entry_row *row)
 {
     (void)thread;
-    struct heap_entry_row *entry = heap_entry_find(memory);
-    if (entry && row->node != 0)
-        *entry = *row;
+    union heap_slot *slot = heap_slot_find(memory);
+    if (slot && row->node != 0)
+        slot->row = *row;
 }
 
 /* Both at once for the peak: what lives in between has never been. */
@@ -306,14 +429,15 @@ static void reallocated(struct heap_thread *thread, const void *before,
     struct amount was = amount_of(old), is = amount_of(row);
     struct heap_cell *old_cell = cell_of(thread, old->node), *cell = cell_of(thread, row->node);
     if (is.bytes >= was.bytes)
-        heap_room_taken(thread, is.bytes - was.bytes, row->tick);
+        heap_room_take(thread, is.bytes - was.bytes, row->tick);
     else
-        heap_room_given(thread, was.bytes - is.bytes);
+        heap_room_give(thread, was.bytes - is.bytes);
     if (old_cell)
-        cell_changes(old_cell);
+        cell_changes(old_cell, heap_room_is_past_peak());
     if (cell)
-        cell_changes(cell);
-    count_free(thread, old_cell, old, was, is_temporary(thread, old, before, 0));
+        cell_changes(cell, heap_room_is_past_peak());
+    count_free(thread, old_cell, old->tick, was,
+               is_temporary(thread, before, is_own(thread, old), 0));
     allocated(thread, memory, row, cell, is);
     row->chain = old->chain;
     if (row->size <= old->size)
@@ -332,19 +456,19 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
     if (UNLIKELY(heap_header->log) && known)
         heap_log_freed(thread, before);
     bool only_freed = !memory || node == 0;
-    if (known && (only_freed || is_inherited(row)))
-        freed(thread, row, is_temporary(thread, row, before, memory != NULL && node == 0));
+    if (known && (only_freed || is_inherited(thread, row)))
+        freed(thread, row, is_temporary(thread, before, is_own(thread, row), memory && node == 0));
     if (only_freed)
         return;
-    if (!known || is_inherited(row)) {
+    if (!known || is_inherited(thread, row)) {
         heap_book_allocated(thread, memory, size, node);
         return;
     }
-    struct heap_entry_row *entry = entry_for(thread, memory);
+    union heap_slot *slot = slot_for(thread, memory, size);
     struct heap_entry_row now = entry_of(thread, size, node);
     reallocated(thread, before, row, memory, &now);
-    if (LIKELY(entry))
-        *entry = now;
+    if (LIKELY(slot))
+        slot->row = now;
     if (UNLIKELY(heap_header->log))
         heap_log_allocated(thread, memory, size, node);
 }
@@ -367,6 +491,7 @@ void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped,
 void heap_book_forked(void)
 {
     heap_room = (struct heap_room){0};
+    usual = heap_header->sample_bytes == 0 && !heap_header->log;
 }
 
 bool heap_book_begin(void)

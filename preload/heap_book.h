@@ -4,6 +4,8 @@
 
 #include "heap.h"
 
+#pragma GCC visibility push(hidden)
+
 /* ---- entries ---- */
 
 /* An entry for each 16 bytes of address space, in regions that are mapped when something is
@@ -18,8 +20,14 @@ enum {
     HEAP_ADDRESS_BITS = 48,
     HEAP_MIDDLES = 1 << (HEAP_ADDRESS_BITS - HEAP_MIDDLE_SHIFT),
 };
+union heap_slot {
+    struct heap_entry_row row;
+    uint64_t words[2]; /* the same, at once: size and what its thread gives, node and tick */
+};
+enum { HEAP_SLOT_PLACE_SHIFT = 40, HEAP_SLOT_GENERATION_SHIFT = 52, HEAP_SLOT_TICK_SHIFT = 32 };
+#define HEAP_SLOT_SIZE_MAX ((UINT64_C(1) << HEAP_SLOT_PLACE_SHIFT) - 1)
 struct heap_middle {
-    struct heap_entry_row *regions[HEAP_MIDDLE_REGIONS];
+    union heap_slot *regions[HEAP_MIDDLE_REGIONS];
 };
 extern struct heap_middle *heap_middles[2][HEAP_MIDDLES];
 
@@ -33,33 +41,36 @@ static inline uint64_t heap_address(const void *memory)
 }
 
 /* NULL: nothing was allocated there so far, or there was no memory to know of it. */
-static inline struct heap_entry_row *heap_entry_find(const void *memory)
+static inline union heap_slot *heap_slot_find(const void *memory)
 {
     uint64_t address = heap_address(memory);
-    if (UNLIKELY(address >> HEAP_ADDRESS_BITS))
+    uint64_t at = address >> HEAP_MIDDLE_SHIFT;
+    if (UNLIKELY(at >= HEAP_MIDDLES))
         return NULL;
-    struct heap_middle *middle = __atomic_load_n(
-        &heap_middles[address >> 3 & 1][address >> HEAP_MIDDLE_SHIFT], __ATOMIC_ACQUIRE);
+    struct heap_middle *middle = __atomic_load_n(&heap_middles[address >> 3 & 1][at],
+                                                 __ATOMIC_ACQUIRE);
     if (UNLIKELY(!middle))
         return NULL;
-    struct heap_entry_row *region = __atomic_load_n(
+    union heap_slot *region = __atomic_load_n(
         &middle->regions[address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1)],
         __ATOMIC_ACQUIRE);
     if (UNLIKELY(!region))
         return NULL;
     return &region[address >> 4 & (HEAP_REGION_ROWS - 1)];
 }
-NOINLINE struct heap_entry_row *heap_entry_make(const void *memory); /* NULL: no memory */
+/* For a piece of that size; NULL: no memory. */
+NOINLINE union heap_slot *heap_slot_make(const void *memory, uint64_t size);
 
 /* ---- room below the peak ---- */
 
 /* How threads get at it. The upper bits count changes: who finds another number than before has
  * been overtaken. */
 enum heap_room_way {
-    HEAP_ROOM_COMMON = 0, /* all of it is `spare` */
-    HEAP_ROOM_LENT = 1,   /* threads have parts of it as their credit */
-    HEAP_ROOM_CLIMB = 2,  /* live bytes are the peak: credits may fall below 0 */
-    HEAP_ROOM_WAYS = 4,   /* what a change adds */
+    HEAP_ROOM_COMMON = 0,    /* all of it is `spare` */
+    HEAP_ROOM_LENT = 1,      /* threads have parts of it as their credit */
+    HEAP_ROOM_CLIMB = 2,     /* live bytes are the peak: credits may fall below 0 */
+    HEAP_ROOM_COLLECTED = 3, /* credits are being put together */
+    HEAP_ROOM_WAYS = 4,      /* what a change adds */
 };
 struct heap_room {
     _Alignas(64) uint32_t way;
@@ -69,32 +80,24 @@ extern struct heap_room heap_room;
 
 void heap_room_take(struct heap_thread *thread, uint64_t bytes, uint32_t tick);
 void heap_room_give(struct heap_thread *thread, uint64_t bytes);
-NOINLINE void heap_room_collect(void); /* into `spare` */
 
-/* `bytes` more live than before. The only thread there is needs no atomics. */
-static inline void heap_room_taken(struct heap_thread *thread, uint64_t bytes, uint32_t tick)
+/* `bytes` more live than before. The only thread there is needs no atomics, as long as the way is
+ * COMMON. Both tell whether live bytes are past the peak now. */
+static inline bool heap_room_taken_alone(uint64_t bytes, uint32_t tick)
 {
     struct heap_process *process = heap_process;
-    if (UNLIKELY(!thread->alone)) {
-        heap_room_take(thread, bytes, tick);
-        return;
-    }
-    process->spare -= (int64_t)bytes;
-    if (process->spare >= 0)
-        return;
-    if (UNLIKELY(heap_room.way % HEAP_ROOM_WAYS != HEAP_ROOM_COMMON))
-        heap_room_collect();
+    int64_t spare = process->spare - (int64_t)bytes;
+    process->spare = spare;
+    if (spare >= 0)
+        return false;
     process->peak_tick = tick;
+    return true;
 }
 
-/* `bytes` less live. When live bytes are past the peak, this is the moment to set it down. */
-static inline void heap_room_given(struct heap_thread *thread, uint64_t bytes)
+/* `bytes` less live. When they were past the peak, this is the moment to set it down. */
+static inline void heap_room_given_alone(uint64_t bytes)
 {
     struct heap_process *process = heap_process;
-    if (UNLIKELY(!thread->alone || heap_room.way % HEAP_ROOM_WAYS != HEAP_ROOM_COMMON)) {
-        heap_room_give(thread, bytes);
-        return;
-    }
     int64_t spare = process->spare;
     if (spare < 0) {
         process->peak_bytes -= (uint64_t)spare;
@@ -102,6 +105,10 @@ static inline void heap_room_given(struct heap_thread *thread, uint64_t bytes)
         spare = 0;
     }
     process->spare = spare + (int64_t)bytes;
+}
+static inline bool heap_room_is_past_peak(void)
+{
+    return __atomic_load_n(&heap_process->spare, __ATOMIC_RELAXED) < 0;
 }
 
 /* ---- samples ---- */
@@ -115,3 +122,5 @@ struct heap_weight {
 struct heap_weight heap_weigh(uint64_t size, uint64_t every, bool rounded_up);
 /* By chance, so that the number is right on average. */
 bool heap_round_up(struct heap_thread *thread, uint64_t size, uint64_t every);
+
+#pragma GCC visibility pop

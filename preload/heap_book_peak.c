@@ -41,10 +41,20 @@ static void pause_a_little(void)
 #endif
 }
 
+/* One for each thread. */
+static uint32_t own_mark(void)
+{
+    return (uint32_t)((uint64_t)&heap_self >> 3) | 1;
+}
+
 /* Held for some loads and stores only. Its holder may be off the CPU, though. */
 static void room_lock(void)
 {
-    for (unsigned spins = 1; __atomic_exchange_n(&heap_room.lock, 1, __ATOMIC_ACQUIRE); spins++) {
+    uint32_t none = 0;
+    for (unsigned spins = 1; !__atomic_compare_exchange_n(&heap_room.lock, &none, own_mark(), false,
+                                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+         spins++) {
+        none = 0;
         if (spins % SPINS == 0)
             heap_raw6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
         else
@@ -55,6 +65,12 @@ static void room_lock(void)
 static void room_unlock(void)
 {
     __atomic_store_n(&heap_room.lock, 0, __ATOMIC_RELEASE);
+}
+
+void heap_book_left(void)
+{
+    if (__atomic_load_n(&heap_room.lock, __ATOMIC_RELAXED) == own_mark())
+        room_unlock();
 }
 
 static enum heap_room_way way_of(uint32_t way)
@@ -88,14 +104,22 @@ static int64_t spare_add(int64_t bytes)
 /* All credits become common; with the lock held. */
 static int64_t collect(void)
 {
-    change_way(HEAP_ROOM_COMMON);
+    change_way(HEAP_ROOM_COLLECTED); /* until it is all there, spare says nothing */
     struct heap_thread_place *all = places();
     uint32_t count = places_count();
     int64_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
         if (__atomic_load_n(&all[i].credit, __ATOMIC_SEQ_CST) != 0)
             sum += __atomic_exchange_n(&all[i].credit, 0, __ATOMIC_SEQ_CST);
-    return spare_add(sum);
+    int64_t spare = spare_add(sum);
+    change_way(HEAP_ROOM_COMMON);
+    return spare;
+}
+
+static bool climbs_below_peak(int64_t spare)
+{
+    return spare >= 0 &&
+           way_of(__atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST)) == HEAP_ROOM_CLIMB;
 }
 
 /* Puts things right when the room is short, plentiful, or no longer where the thread took it. */
@@ -104,11 +128,13 @@ static NOINLINE void settle(struct heap_thread *thread)
     room_lock();
     int64_t own = __atomic_exchange_n(&thread->place->credit, 0, __ATOMIC_SEQ_CST);
     int64_t spare = spare_add(own);
-    if (spare < 0 && way_of(heap_room.way) == HEAP_ROOM_LENT)
+    if ((spare < 0 && way_of(heap_room.way) == HEAP_ROOM_LENT) || climbs_below_peak(spare))
         spare = collect();
     int64_t threads = (int64_t)places_count();
     if (spare < -CLIMB_FROM && way_of(heap_room.way) == HEAP_ROOM_COMMON) {
         change_way(HEAP_ROOM_CLIMB);
+        if (climbs_below_peak(spare_add(0))) /* somebody has turned meanwhile */
+            collect();
     } else if (spare >= threads * LEND_FROM && way_of(heap_room.way) != HEAP_ROOM_CLIMB) {
         int64_t part = spare / (threads * LEND_PART);
         spare_add(-part);
@@ -119,7 +145,7 @@ static NOINLINE void settle(struct heap_thread *thread)
     room_unlock();
 }
 
-void heap_room_collect(void)
+static void to_common(void)
 {
     room_lock();
     if (way_of(heap_room.way) != HEAP_ROOM_COMMON)
@@ -178,7 +204,7 @@ static bool turn(struct heap_thread *thread, int64_t bytes)
     while (spare < 0) {
         uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);
         if (way_of(way) != HEAP_ROOM_COMMON) {
-            heap_room_collect();
+            to_common();
             spare = __atomic_load_n(&process->spare, __ATOMIC_SEQ_CST);
             continue;
         }
@@ -204,5 +230,7 @@ void heap_room_give(struct heap_thread *thread, uint64_t bytes)
             settle(thread);
         return;
     }
-    spare_add((int64_t)bytes);
+    /* In a climb frees look at spare alone, so it has to stay below 0 until one of them turns. */
+    if (climbs_below_peak(spare_add((int64_t)bytes)))
+        to_common();
 }

@@ -11,10 +11,18 @@
 extern void *own_malloc(size_t size) __THROW
     __attribute__((malloc, alloc_size(1), alias("malloc"), visibility("hidden")));
 
+/* A program that is not position-independent has an address of its own for it, which leads here
+ * or not: that is seen by going there. */
 bool heap_hooks_are_first(void)
 {
     void *(*volatile first)(size_t) = malloc;
-    return first == own_malloc;
+    void (*volatile first_free)(void *) = free;
+    if (first == own_malloc)
+        return true;
+    const void *mark = &heap_self;
+    heap_self.last = mark;
+    first_free(first(1));
+    return heap_self.last != mark;
 }
 
 void hooks_odd(struct heap_thread *thread, void *memory, uint64_t size)
@@ -88,6 +96,8 @@ static ALWAYS_INLINE void grown_done(void *before, const struct heap_entry_row *
     if (!memory) {
         heap_book_put_back(thread, before, row);
         thread->place->failed++;
+    } else if (UNLIKELY(heap_nests) && heap_self.last == memory) {
+        heap_book_reallocated(thread, before, row, NULL, 0, 0); /* an inner malloc() was counted */
     } else {
         uint32_t node = heap_book_wants(thread, size) ? heap_walk(thread, at) : 0;
         heap_book_reallocated(thread, before, row, memory, size, node);

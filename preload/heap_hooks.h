@@ -32,8 +32,10 @@ static ALWAYS_INLINE void hooks_allocated(void *memory, uint64_t size, const str
         hooks_odd(thread, memory, size);
         return;
     }
-    if (heap_book_wants(thread, size))
+    if (heap_book_wants(thread, size)) {
+        heap_book_expect(memory);
         heap_book_allocated(thread, memory, size, heap_walk(thread, at));
+    }
     heap_leave();
 }
 

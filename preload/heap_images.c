@@ -13,7 +13,7 @@
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 #define HAS_FIND_OBJECT 1
-extern int _dl_find_object(void *address, struct dl_find_object *ret) __attribute__((weak));
+#pragma weak _dl_find_object
 #endif
 
 enum { LISTED_MAX = 1024 };
@@ -125,13 +125,15 @@ static struct heap_image *images(void)
     return (struct heap_image *)((char *)heap_process + heap_process->images_at);
 }
 
+char heap_program[HEAP_PATH_MAX];
+
 static void copy_path(char *path, const char *name)
 {
     static const char vdso[] = "linux-vdso."; /* the only one without a path */
     size_t same = 0, i = 0;
     while (vdso[same] && name[same] == vdso[same])
         same++;
-    const char *from = vdso[same] ? name : "[vdso]";
+    const char *from = !vdso[same] ? "[vdso]" : name[0] ? name : heap_program;
     for (; from[i] && i + 1 < HEAP_PATH_MAX; i++)
         path[i] = from[i];
     path[i] = '\0';

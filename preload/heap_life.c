@@ -162,10 +162,10 @@ static uint64_t budget_bytes(void)
     static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
     uint64_t bytes = HEAP_WINDOW_BYTES;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        struct rlimit limit;
+        struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
         if (heap_raw6(SYS_prlimit64, 0, kinds[i], 0, (long)&limit, 0, 0) == 0 &&
-            limit.rlim_cur / 32 < bytes)
-            bytes = limit.rlim_cur / 32;
+            limit.rlim_cur / 64 < bytes)
+            bytes = limit.rlim_cur / 64;
     }
     return bytes;
 }
@@ -465,16 +465,18 @@ static bool is_alone_with_libc(void)
 {
     static const char *const runtimes[] = {"__asan_init", "__tsan_init", "__msan_init",
                                            "__hwasan_init"};
+    bool sanitized = false;
     for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-        if (dlsym(RTLD_DEFAULT, runtimes[i]))
-            return false;
-    return gnu_get_libc_version && heap_hooks_are_first();
+        sanitized |= dlsym(RTLD_DEFAULT, runtimes[i]) != NULL;
+    heap_next_forget_errors();
+    return !sanitized && gnu_get_libc_version && heap_hooks_are_first();
 }
 
 static bool header_map(int fd)
 {
     heap_header = is_ours(fd, false) ? map(NULL, PAGE, MAP_SHARED, fd, 0) : NULL;
-    return heap_header && heap_header->magic == HEAP_MAGIC && heap_header->version == HEAP_VERSION;
+    return heap_header && heap_header->magic == HEAP_MAGIC &&
+           heap_header->version == HEAP_VERSION && !heap_header->over;
 }
 
 static bool process_begin(int fd)
@@ -497,6 +499,16 @@ static bool path_keep(const char *path)
     return i > 0 && !path[i];
 }
 
+/* Now, and not when it is asked for: by then the program may have forbidden itself to. */
+static void program_keep(void)
+{
+    long len = heap_raw6(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)heap_program,
+                         sizeof(heap_program), 0, 0);
+    bool whole = len > 0 && len < (long)sizeof(heap_program);
+    /* A file that is deleted has no path: it ends with words that say so. */
+    heap_program[whole && heap_program[len - 1] != ')' ? len : 0] = '\0';
+}
+
 /* With the first call that comes once there is an environment: libraries allocate while they are
  * set up, and may be set up before this one. */
 static bool life_begin(void)
@@ -510,6 +522,7 @@ static bool life_begin(void)
     if (fd >= 0) {
         if (&single_threaded)
             heap_single = &single_threaded;
+        program_keep();
         heap_on = header_map(fd) && process_begin(fd);
         raw(SYS_close, fd, 0, 0);
     }
@@ -517,9 +530,13 @@ static bool life_begin(void)
     return heap_on;
 }
 
+/* The first thread is made here: behind a filter that the program puts up it may ask the kernel
+ * for little more than memory. */
 __attribute__((constructor(101))) static void life_construct(void)
 {
-    (void)life_begin();
+    uint64_t mark;
+    if (heap_enter(&mark))
+        heap_leave();
 }
 
 /* ---- in and out ---- */
@@ -543,6 +560,7 @@ static void take_over(const struct heap_self *self)
     struct heap_thread *thread = self->thread;
     if (!thread)
         return;
+    heap_book_left();
     heap_walker_forget(thread->walker);
     thread->place->lost++;
 }
@@ -553,10 +571,27 @@ static bool is_current(const struct heap_thread *thread)
     return thread && (thread == shared ? shared_generation : thread->generation) == now;
 }
 
+/* While a thread gets its place there is nothing yet that could put off what a handler does. */
+static uint64_t signals_mask(int how, uint64_t mask)
+{
+    uint64_t before = 0;
+    heap_raw6(SYS_rt_sigprocmask, how, (long)&mask, (long)&before, sizeof(mask), 0, 0);
+    return before;
+}
+
+static bool thread_renew(struct heap_self *self)
+{
+    if (!process_is_current())
+        return false;
+    if (!is_current(self->thread))
+        self->thread = thread_make();
+    return true;
+}
+
 struct heap_thread *heap_enter_slow(uint64_t *mark)
 {
     struct heap_self *self = &heap_self;
-    if (!heap_on && !life_begin())
+    if (!heap_on && (self->looking || !life_begin()))
         return NULL;
     if (__atomic_load_n(&heap_header->over, __ATOMIC_RELAXED)) {
         heap_on = false;
@@ -567,15 +602,18 @@ struct heap_thread *heap_enter_slow(uint64_t *mark)
             return NULL;
         take_over(self);
     }
+    bool known = is_current(self->thread);
+    uint64_t signals = known ? 0 : signals_mask(SIG_BLOCK, UINT64_MAX);
     *(volatile uint64_t *)mark = heap_mark(mark);
     self->busy = mark;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (!process_is_current()) {
+    bool counts = known || thread_renew(self);
+    if (!counts)
         self->busy = NULL;
+    if (!known)
+        signals_mask(SIG_SETMASK, signals);
+    if (!counts)
         return NULL;
-    }
-    if (!is_current(self->thread))
-        self->thread = thread_make();
     if (self->thread == shared) {
         shared_take(self);
         self->later = true; /* to be given back */

@@ -226,9 +226,19 @@ static void *look(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
+/* What was not found is nobody's business: the program's own dlerror() is not to tell of it. */
+void heap_next_forget_errors(void)
+{
+    (void)dlerror();
+    (void)dlerror(); /* the second one gives back what the first has returned */
+}
+
 static void look_cxx(void)
 {
-    /* NOLINTBEGIN(bugprone-macro-parentheses) */
+    heap_cxx_plain = true;
+    if (!look("_Znwm"))
+        return;
+        /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define HEAP_FIND(name, ...) heap_cxx.name = (__typeof__(heap_cxx.name))(uintptr_t)look(#name);
     HEAP_CXX_NEW(HEAP_FIND)
     HEAP_CXX_DELETE(HEAP_FIND)
@@ -236,7 +246,7 @@ static void look_cxx(void)
     /* NOLINTEND(bugprone-macro-parentheses) */
     static const char *const system[] = {"libstdc++.so", "libc++.so", "libc++abi.so", NULL};
     const void *operator_new = (const void *)(uintptr_t)heap_cxx._Znwm;
-    heap_cxx_plain = !operator_new || is_in(operator_new, system);
+    heap_cxx_plain = is_in(operator_new, system);
 }
 
 bool heap_hooks_resolve(void)
@@ -264,6 +274,7 @@ bool heap_hooks_resolve(void)
     if (!libc)
         allocator_place(behind);
     heap_nests = !libc || !heap_cxx_plain;
+    heap_next_forget_errors();
     heap_next = found;
     heap_self.looking = false;
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
@@ -282,5 +293,6 @@ heap_new_fn *heap_cxx_find(const char *name)
         if (found)
             return (heap_new_fn *)(uintptr_t)found;
     }
+    heap_next_forget_errors();
     return NULL;
 }

@@ -1,37 +1,64 @@
 /* Entries by address: tables that grow where something is allocated. */
 #include "heap_book.h"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 struct heap_middle *heap_middles[2][HEAP_MIDDLES];
 
-/* Maps what is missing; of two threads that do so at once one gives its own back. */
-static void *made(void **slot, size_t bytes)
+enum { REGION_BYTES = HEAP_REGION_ROWS * sizeof(union heap_slot), SMALL = 1024 };
+
+/* Of two threads that make the same at once one gives its own back. */
+static void *publish(void **at, void *fresh, size_t bytes)
 {
-    void *there = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
-    if (there)
-        return there;
-    void *fresh = heap_map(bytes);
-    if (!fresh)
-        return NULL;
-    if (__atomic_compare_exchange_n(slot, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    void *there = NULL;
+    if (!fresh ||
+        __atomic_compare_exchange_n(at, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return fresh;
     heap_raw6(SYS_munmap, (long)fresh, (long)bytes, 0, 0, 0, 0);
     return there;
 }
 
-struct heap_entry_row *heap_entry_make(const void *memory)
+/* On large pages, if the system has them for those who ask: a heap that grows by small pieces
+ * touches all of it, and would fault at every page of ours as it does at every page of its own. */
+static void *region_map_dense(void)
+{
+    char *memory = heap_map(2 * REGION_BYTES);
+    if (!memory)
+        return NULL;
+    uint64_t before = -(uint64_t)memory % REGION_BYTES;
+    if (before > 0)
+        heap_raw6(SYS_munmap, (long)memory, (long)before, 0, 0, 0, 0);
+    memory += before;
+    heap_raw6(SYS_munmap, (long)(memory + REGION_BYTES), (long)(REGION_BYTES - before), 0, 0, 0, 0);
+    heap_raw6(SYS_madvise, (long)memory, REGION_BYTES, MADV_HUGEPAGE, 0, 0, 0);
+    return memory;
+}
+
+/* A heap grows upwards: it is one if there is something below. The first of each has small pages,
+ * as do those of large pieces: there may be many, with little in each. */
+static void *region_make(struct heap_middle *middle, uint64_t number, uint64_t size)
+{
+    bool dense = size < SMALL && number > 0 &&
+                 __atomic_load_n(&middle->regions[number - 1], __ATOMIC_RELAXED);
+    void *fresh = dense ? region_map_dense() : heap_map(REGION_BYTES);
+    return publish((void **)&middle->regions[number], fresh, REGION_BYTES);
+}
+
+union heap_slot *heap_slot_make(const void *memory, uint64_t size)
 {
     uint64_t address = heap_address(memory);
     if (address >> HEAP_ADDRESS_BITS)
         return NULL;
-    struct heap_middle *middle = made(
-        (void **)&heap_middles[address >> 3 & 1][address >> HEAP_MIDDLE_SHIFT],
-        sizeof(struct heap_middle));
+    struct heap_middle **at = &heap_middles[address >> 3 & 1][address >> HEAP_MIDDLE_SHIFT];
+    struct heap_middle *middle = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    if (!middle)
+        middle = publish((void **)at, heap_map(sizeof(*middle)), sizeof(*middle));
     if (!middle)
         return NULL;
-    uint64_t at = address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1);
-    if (!made((void **)&middle->regions[at], HEAP_REGION_ROWS * sizeof(struct heap_entry_row)))
+    uint64_t number = address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1);
+    if (!__atomic_load_n(&middle->regions[number], __ATOMIC_ACQUIRE) &&
+        !region_make(middle, number, size))
         return NULL;
-    return heap_entry_find(memory);
+    return heap_slot_find(memory);
 }

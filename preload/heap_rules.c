@@ -55,6 +55,24 @@ static uint64_t read_pointer(struct heap_program *in, uint8_t encoding, const ui
     }
 }
 
+/* The entry for an address, counted from the header: the last that does not lie behind it. */
+static const uint8_t *search_table(const uint8_t *header, const int32_t *table, uint64_t count,
+                                   uint64_t pc)
+{
+    int64_t wanted = (int64_t)(pc - (uint64_t)header);
+    if (count == 0 || table[0] > wanted)
+        return NULL;
+    uint64_t low = 0, high = count;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (table[2 * middle] <= wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return header + table[2 * low + 1];
+}
+
 /* The entry of the search table that a pc falls to; NULL: there is no table, or it lies before. */
 static const uint8_t *search(struct heap_program *in, const uint8_t *header, uint64_t pc)
 {
@@ -66,18 +84,20 @@ static const uint8_t *search(struct heap_program *in, const uint8_t *header, uin
     read_pointer(in, header[1], header);
     uint64_t count = read_pointer(in, header[2], header);
     const int32_t *table = (const void *)in->at;
-    int64_t wanted = (int64_t)(pc - (uint64_t)header);
-    if (in->bad || count == 0 || table[0] > wanted)
-        return NULL;
-    uint64_t low = 0, high = count;
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (table[2 * middle] <= wanted)
-            low = middle;
-        else
-            high = middle;
-    }
-    return header + table[2 * low + 1];
+    return in->bad ? NULL : search_table(header, table, count, pc);
+}
+
+/* Of the encodings only those that linkers use: without them folding goes by place. */
+uint64_t heap_function_of(uint64_t pc)
+{
+    enum { POINTER_ENCODING = 0x1b, COUNT_ENCODING = 0x03 };
+    struct heap_found found;
+    if (!heap_image_find(pc - 1, &found) || !found.header || found.header[0] != 1 ||
+        found.header[1] != POINTER_ENCODING || found.header[2] != COUNT_ENCODING ||
+        found.header[3] != TABLE_ENCODING)
+        return 0;
+    const uint32_t *count = (const void *)(found.header + 8);
+    return (uint64_t)search_table(found.header, (const void *)(found.header + 12), *count, pc - 1);
 }
 
 /* Puts `in` on the inside of an entry; false: it is the terminator. *ret_id is where its id

@@ -308,9 +308,11 @@ static bool fp_rule(const struct heap_program *program, heap_rule *rule)
         if (at >= end || *at++ != 0x70 + HEAP_REG_FP || !unwind_leb(&at, end, true, &value) ||
             at != end)
             return false;
-        /* Realigned: it is saved where fp points. */
+        /* Realigned: it is saved where fp points. Steps by sp or fp know nothing of that. */
         offset = field((int64_t)value, 18);
         base = HEAP_RULE_FP_BY_FP;
+        if (heap_rule_kind(*rule) <= HEAP_RULE_FP)
+            return false;
     } else if (column->how != HEAP_SAME && column->how != HEAP_UNDEFINED) {
         return false;
     }

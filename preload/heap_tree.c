@@ -4,8 +4,8 @@
 
 static bool same(const struct heap_node *node, const struct heap_node *wanted)
 {
-    return node->pc == wanted->pc && node->parent == wanted->parent && node->leaf == wanted->leaf &&
-           node->end == wanted->end && node->epoch == wanted->epoch;
+    return node->pc == wanted->pc && node->parent == wanted->parent &&
+           (wanted->parent != 0 || (node->end == wanted->end && node->epoch == wanted->epoch));
 }
 
 /* 0: it is not among those from `first` to before `last`. */
@@ -21,10 +21,11 @@ static uint32_t find(uint32_t first, uint32_t last, const struct heap_node *want
 static uint32_t take(void)
 {
     struct heap_process *process = heap_process;
-    if (__atomic_load_n(&process->nodes, __ATOMIC_RELAXED) >= process->nodes_max)
+    uint32_t last = process->nodes_max - 1; /* stays empty: heap_tree_is_next() */
+    if (__atomic_load_n(&process->nodes, __ATOMIC_RELAXED) >= last)
         return 0;
     uint32_t at = __atomic_fetch_add(&process->nodes, 1, __ATOMIC_RELAXED);
-    return at < process->nodes_max ? at : 0;
+    return at < last ? at : 0;
 }
 
 /* The node like `wanted`, added when it is not there yet; 0: no room. */
@@ -39,18 +40,19 @@ static uint32_t add(const struct heap_node *wanted)
     if (mine == 0)
         return 0;
     struct heap_node *node = &heap_nodes[mine];
-    *node = *wanted;
-    node->pc = 0;
+    node->parent = wanted->parent;
+    node->folded = wanted->folded;
+    node->leaf = wanted->leaf;
+    node->end = wanted->end;
+    node->epoch = wanted->epoch;
     node->next = first;
     __atomic_store_n(&node->pc, wanted->pc, __ATOMIC_RELEASE);
     uint32_t seen = first;
     while (!__atomic_compare_exchange_n(head, &first, mine, false, __ATOMIC_RELEASE,
                                         __ATOMIC_ACQUIRE)) {
         at = find(first, seen, wanted);
-        if (at != 0) { /* another thread was faster: this one stays without a meaning */
-            __atomic_store_n(&node->pc, 0, __ATOMIC_RELEASE);
+        if (at != 0) /* another thread was faster: this one means the same, and stays */
             return at;
-        }
         node->next = seen = first;
     }
     return mine;
@@ -71,11 +73,14 @@ uint32_t heap_tree_root(uint64_t pc, enum heap_end end)
     return node != 0 ? node : HEAP_SOMEWHERE;
 }
 
-/* The nearest caller that was called from the same place; 0: none. */
+/* The nearest caller that the same function made; 0: none. By function and not by the place of the
+ * call: a compiler that inlines a function into itself gives it dozens of those. */
 static uint32_t ancestor(uint32_t node, uint64_t pc)
 {
+    uint64_t function = heap_function_of(pc);
     for (unsigned i = 0; i < HEAP_FRAMES_MAX && node != 0; i++, node = heap_nodes[node].parent)
-        if (heap_nodes[node].pc == pc)
+        if (heap_nodes[node].pc == pc ||
+            (function != 0 && heap_function_of(heap_nodes[node].pc) == function))
             return node;
     return 0;
 }

@@ -11,10 +11,12 @@
 
 uint32_t heap_walk_stamp = 1;
 
-extern void *__libc_stack_end; // NOLINT(bugprone-reserved-identifier)
+/* Another libc has none, and must not fail to load us for it. */
+extern void *main_stack_end __asm__("__libc_stack_end") __attribute__((weak));
 
 enum {
     PAGE = 4096,
+    MAIN_BEGINS = 64,                /* bytes of the main stack that no call has used yet */
     HOME_PAGES_MAX = 1024,           /* looked at to see that a stack is readable */
     KEPT_DEEP = HEAP_FRAMES_MAX / 2, /* when there are too many frames */
 };
@@ -54,7 +56,7 @@ static uint64_t without_signature(uint64_t pc)
  * `sp` is on, it does not reach over them. */
 static uint64_t stack_limit(uint64_t sp)
 {
-    uint64_t own = (uint64_t)&heap_self, main = (uint64_t)__libc_stack_end;
+    uint64_t own = (uint64_t)&heap_self, main = &main_stack_end ? (uint64_t)main_stack_end : 0;
     if (sp < own)
         return own;
     return sp < main ? main : UINT64_MAX;
@@ -68,7 +70,7 @@ static bool home_is_readable(struct heap_walker *walker, const struct state *sta
     if (state->limit == UINT64_MAX)
         return false;
     /* The kernel keeps everything else further away from the main stack than this. */
-    if (state->limit == (uint64_t)__libc_stack_end)
+    if (&main_stack_end && state->limit == (uint64_t)main_stack_end)
         return state->limit - state->sp < MAIN_STACK;
     if (state->sp >= walker->home_low)
         return true;
@@ -86,6 +88,10 @@ static bool home_is_readable(struct heap_walker *walker, const struct state *sta
 /* No rule: code that keeps a frame pointer, or the end. */
 static int step_by_fp(struct heap_walker *walker, struct state *state, uint64_t *ret_cfa)
 {
+    /* Where the kernel began the stack, nothing lies above: the loader, before it starts the
+     * program. */
+    if (&main_stack_end && (uint64_t)main_stack_end - state->sp <= MAIN_BEGINS)
+        return HEAP_END_ROOT;
     if (state->fp < state->sp || state->fp & 7 || state->fp > state->limit - 16 ||
         state->fp - state->sp > REACH || !home_is_readable(walker, state))
         return HEAP_END_NO_RULE;
@@ -141,12 +147,9 @@ static uint64_t dereference_more(heap_rule rule)
     return (uint64_t)((int64_t)rule >> 54 << 3);
 }
 
-/* By CFA and rule to the caller. -1, or why the stack ends. */
-static inline int step_to(struct state *state, heap_rule rule, uint64_t cfa)
+/* By CFA and rule to the caller. */
+static inline void step_to(struct state *state, heap_rule rule, uint64_t cfa)
 {
-    /* A frame lies above the one it calls, whole words above, and on the same stack. */
-    if (UNLIKELY(cfa - state->sp - FRAME_MIN > REACH || cfa > state->limit || cfa & 7))
-        return HEAP_END_BAD_STACK;
     int64_t ra = heap_rule_ra(rule), fp = heap_rule_fp(rule);
 #if defined(__aarch64__)
     state->pc = without_signature(ra == 0 ? state->lr : word_at(cfa + (uint64_t)ra));
@@ -154,19 +157,38 @@ static inline int step_to(struct state *state, heap_rule rule, uint64_t cfa)
 #else
     state->pc = word_at(cfa + (uint64_t)ra);
 #endif
-    if (UNLIKELY(rule & HEAP_RULE_FP_BY_FP))
-        state->fp = word_at(state->fp + (uint64_t)fp);
-    else if (fp != 0)
+    if (fp != 0)
         state->fp = word_at(cfa + (uint64_t)fp);
     state->sp = cfa;
-    return LIKELY(state->pc != 0) ? -1 : HEAP_END_ROOT;
 }
 
+/* A frame lies above the one it calls, whole words above, and on the same stack. */
+static inline bool is_frame(const struct state *state, uint64_t cfa)
+{
+    return cfa - state->sp - FRAME_MIN <= REACH && cfa <= state->limit && (cfa & 7) == 0;
+}
+
+static int step_dereferenced(struct state *state, heap_rule rule, uint64_t *ret_cfa)
+{
+    uint64_t slot, fp = state->fp;
+    int end = dereferenced(state, rule, &slot);
+    if (end >= 0)
+        return end;
+    *ret_cfa = word_at(slot) + dereference_more(rule);
+    if (!is_frame(state, *ret_cfa))
+        return HEAP_END_BAD_STACK;
+    step_to(state, rule, *ret_cfa);
+    if (rule & HEAP_RULE_FP_BY_FP)
+        state->fp = word_at(fp + (uint64_t)heap_rule_fp(rule));
+    return -1;
+}
+
+/* -1, or why the stack ends. */
 static NOINLINE int step_rare(struct heap_walker *walker, struct state *state, heap_rule rule,
                               uint64_t *ret_cfa)
 {
-    uint64_t slot;
-    int end;
+    if (heap_rule_kind(rule) == HEAP_RULE_NONE && rule >> 4 != heap_rules_opens)
+        rule = heap_rule_make(&walker->program, state->pc);
     switch (heap_rule_kind(rule)) {
     case HEAP_RULE_ROOT:
         return HEAP_END_ROOT;
@@ -174,13 +196,11 @@ static NOINLINE int step_rare(struct heap_walker *walker, struct state *state, h
         return step_signal(state, ret_cfa);
     case HEAP_RULE_DEREF_SP:
     case HEAP_RULE_DEREF_FP:
-        end = dereferenced(state, rule, &slot);
-        if (end >= 0)
-            return end;
-        *ret_cfa = word_at(slot) + dereference_more(rule);
-        return step_to(state, rule, *ret_cfa);
+        return step_dereferenced(state, rule, ret_cfa);
     case HEAP_RULE_NONE:
         return step_by_fp(walker, state, ret_cfa);
+    case HEAP_RULE_FP:
+        return HEAP_END_BAD_STACK;
     default:
         return HEAP_END_NO_RULE;
     }
@@ -190,21 +210,26 @@ static NOINLINE int step_rare(struct heap_walker *walker, struct state *state, h
 static inline int step(struct heap_walker *walker, struct state *state, struct heap_fresh *fresh)
 {
     heap_rule rule = heap_rule_of(&walker->program, state->pc);
+    unsigned kind = heap_rule_kind(rule);
     fresh->pc = state->pc;
     fresh->sp = state->sp;
     fresh->fp = state->fp;
     fresh->rule = rule;
-    unsigned kind = heap_rule_kind(rule);
-    if (UNLIKELY(kind - HEAP_RULE_SP > HEAP_RULE_FP - HEAP_RULE_SP)) {
-        struct state copy = *state;
-        int end = step_rare(walker, &copy, rule, &fresh->cfa);
-        *state = copy;
-        return end;
+    uint64_t cfa = (uint64_t)heap_rule_cfa(rule);
+    if (LIKELY(kind == HEAP_RULE_SP) && LIKELY((cfa += state->sp) <= state->limit)) {
+        fresh->cfa = cfa;
+        step_to(state, rule, cfa);
+        return -1;
     }
-    uint64_t base = kind == HEAP_RULE_SP ? state->sp : state->fp;
-    uint64_t cfa = base + (uint64_t)heap_rule_cfa(rule);
-    fresh->cfa = cfa;
-    return step_to(state, rule, cfa);
+    if (LIKELY(kind == HEAP_RULE_FP) && LIKELY(is_frame(state, cfa += state->fp))) {
+        fresh->cfa = cfa;
+        step_to(state, rule, cfa);
+        return -1;
+    }
+    struct state copy = *state;
+    int end = step_rare(walker, &copy, rule, &fresh->cfa);
+    *state = copy;
+    return end;
 }
 
 /* ---- the frames that are kept ----
@@ -212,153 +237,166 @@ static inline int step(struct heap_walker *walker, struct state *state, struct h
  * A signal handler may interrupt this anywhere and never return (longjmp). So a frame is written
  * before it is counted, and none that is counted is ever half written. */
 
-static inline void set_count(struct heap_walker *walker, uint32_t count)
+static inline void set_top(struct heap_walker *walker, struct heap_frame *top)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    walker->count = count;
+    walker->top = top;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static void check(struct heap_walker *walker, struct heap_frame *frame, uint64_t slot)
+static inline void check(struct heap_frame *frame, uint64_t slot)
 {
     const uint64_t *at = (const uint64_t *)slot; // NOLINT(performance-no-int-to-ptr)
-    walker->checks[HEAP_CHECKS_AHEAD + frame->checks++] = (struct heap_check){at, *at};
+    frame->checks->slot = at;
+    frame->checks->value = *at;
+    frame->checks++;
 }
 
-static NOINLINE void check_rare(struct heap_walker *walker, struct heap_frame *frame,
-                                const struct heap_fresh *fresh, uint64_t outer_needs_fp)
+static NOINLINE void check_rare(struct heap_frame *frame, const struct heap_fresh *fresh,
+                                uint64_t outer_needs_fp)
 {
     struct state state = {.sp = fresh->sp, .fp = fresh->fp, .limit = UINT64_MAX};
+    unsigned kind = heap_rule_kind(fresh->rule);
+    int64_t fp = heap_rule_fp(fresh->rule);
     uint64_t slot;
-    switch (heap_rule_kind(fresh->rule)) {
-    case HEAP_RULE_SIGNAL:
+    if (kind == HEAP_RULE_SIGNAL) {
         frame->needs_fp = 0;
-        check(walker, frame, fresh->sp + SAVED_SP);
-        check(walker, frame, fresh->sp + SAVED_PC);
-        check(walker, frame, fresh->sp + SAVED_FP);
+        check(frame, fresh->sp + SAVED_SP);
+        check(frame, fresh->sp + SAVED_PC);
+        check(frame, fresh->sp + SAVED_FP);
 #if defined(__aarch64__)
-        check(walker, frame, fresh->sp + SAVED_LR);
+        check(frame, fresh->sp + SAVED_LR);
 #endif
-        return;
-    case HEAP_RULE_NONE:
+    } else if (kind == HEAP_RULE_NONE) {
         frame->needs_fp = ~UINT64_C(0);
-        check(walker, frame, fresh->fp + 8);
-        check(walker, frame, fresh->fp);
-        return;
-    default:
-        frame->needs_fp = outer_needs_fp;
-        if (heap_rule_kind(fresh->rule) == HEAP_RULE_DEREF_FP ||
-            heap_rule_kind(fresh->rule) == HEAP_RULE_FP)
-            frame->needs_fp = ~UINT64_C(0);
-        check(walker, frame, fresh->cfa + (uint64_t)heap_rule_ra(fresh->rule));
+        check(frame, fresh->fp + 8);
+        check(frame, fresh->fp);
+    } else { /* dereferenced */
+        frame->needs_fp = kind == HEAP_RULE_DEREF_FP ? ~UINT64_C(0) : outer_needs_fp;
+        check(frame, fresh->cfa + (uint64_t)heap_rule_ra(fresh->rule));
         if (outer_needs_fp && fresh->rule & HEAP_RULE_FP_BY_FP)
-            check(walker, frame, fresh->fp + (uint64_t)heap_rule_fp(fresh->rule));
-        else if (outer_needs_fp && heap_rule_fp(fresh->rule) != 0)
-            check(walker, frame, fresh->cfa + (uint64_t)heap_rule_fp(fresh->rule));
+            check(frame, fresh->fp + (uint64_t)fp);
+        else if (outer_needs_fp && fp != 0)
+            check(frame, fresh->cfa + (uint64_t)fp);
         if (dereferenced(&state, fresh->rule, &slot) < 0)
-            check(walker, frame, slot);
+            check(frame, slot);
     }
 }
 
 /* What has to be looked at again to know that the caller of this frame is what it was. The last
  * one is looked at first. */
-static inline void add_checks(struct heap_walker *walker, struct heap_frame *frame,
-                              const struct heap_fresh *fresh, uint64_t outer_needs_fp)
+static inline void add_checks(struct heap_frame *frame, const struct heap_fresh *fresh,
+                              uint64_t outer_needs_fp)
 {
     unsigned kind = heap_rule_kind(fresh->rule);
-    if (UNLIKELY((kind != HEAP_RULE_SP && kind != HEAP_RULE_FP) ||
-                 fresh->rule & HEAP_RULE_FP_BY_FP)) {
-        check_rare(walker, frame, fresh, outer_needs_fp);
+    if (UNLIKELY(kind != HEAP_RULE_SP && kind != HEAP_RULE_FP)) {
+        check_rare(frame, fresh, outer_needs_fp);
         return;
     }
     int64_t ra = heap_rule_ra(fresh->rule), fp = heap_rule_fp(fresh->rule);
-    if (LIKELY(ra != 0))
-        check(walker, frame, fresh->cfa + (uint64_t)ra);
-    if (outer_needs_fp && fp != 0)
-        check(walker, frame, fresh->cfa + (uint64_t)fp);
-    frame->needs_fp = kind == HEAP_RULE_FP ? ~UINT64_C(0) : fp == 0 ? outer_needs_fp : 0;
     if (UNLIKELY(ra == 0)) { /* interrupted, its caller in a register: never the same again */
         frame->needs_fp = ~UINT64_C(0);
         frame->fp = UINT64_MAX;
+        return;
     }
+    check(frame, fresh->cfa + (uint64_t)ra);
+    if (outer_needs_fp && fp != 0) {
+        check(frame, fresh->cfa + (uint64_t)fp);
+        outer_needs_fp = 0;
+    }
+    frame->needs_fp = kind == HEAP_RULE_FP ? ~UINT64_C(0) : outer_needs_fp;
 }
 
-static inline void append(struct heap_walker *walker, const struct heap_fresh *fresh)
+static inline void append(struct heap_frame *frame, const struct heap_fresh *fresh)
 {
-    uint32_t count = walker->count;
-    struct heap_frame *outer = &walker->frames[count], *frame = outer + 1;
+    const struct heap_frame *outer = frame - 1;
     frame->sp = fresh->sp;
     frame->pc = fresh->pc;
     frame->fp = fresh->fp;
-    frame->node = heap_tree_child(outer->node, fresh->pc, false);
+    frame->node = heap_tree_child(outer->node, fresh->pc);
     frame->leaf = 0;
     frame->checks = outer->checks;
-    add_checks(walker, frame, fresh, outer->needs_fp);
-    set_count(walker, count + 1);
+    add_checks(frame, fresh, outer->needs_fp);
 }
 
 static void append_root(struct heap_walker *walker, const struct heap_fresh *fresh,
                         enum heap_end end)
 {
-    walker->frames[1] = (struct heap_frame){
+    struct heap_frame *frame = &walker->frames[1];
+    *frame = (struct heap_frame){
         .sp = fresh->sp,
         .pc = fresh->pc,
         .fp = fresh->fp,
+        .checks = walker->frames[0].checks,
         .node = heap_tree_root(fresh->pc, end),
         /* A frame that ends it for want of a better one may be told from others by its fp. */
         .needs_fp = end == HEAP_END_ROOT ? 0 : ~UINT64_C(0),
     };
-    set_count(walker, 1);
+    set_top(walker, frame);
 }
 
 /* There are too many: the outer ones are left out, and nodes of the others begin anew. */
 static NOINLINE void leave_out(struct heap_walker *walker)
 {
-    uint32_t out = walker->count - KEPT_DEEP;
-    struct heap_check *checks = walker->checks + HEAP_CHECKS_AHEAD;
-    uint32_t checks_out = walker->frames[out + 1].checks;
-    uint32_t checks_kept = walker->frames[walker->count].checks - checks_out;
-    set_count(walker, 0);
-    for (uint32_t i = 0; i < checks_kept; i++)
-        checks[i] = checks[i + checks_out];
-    for (uint32_t i = 1; i <= KEPT_DEEP; i++) {
-        struct heap_frame *frame = &walker->frames[i];
-        *frame = walker->frames[out + i];
-        frame->checks -= checks_out;
+    const struct heap_frame *from = walker->top - KEPT_DEEP + 1;
+    struct heap_check *begin = walker->frames[0].checks;
+    ptrdiff_t out = from->checks - begin, kept = walker->top->checks - from->checks;
+    set_top(walker, walker->frames);
+    for (ptrdiff_t i = 0; i < kept; i++)
+        begin[i] = begin[i + out];
+    for (uint32_t i = 0; i < KEPT_DEEP; i++) {
+        struct heap_frame *frame = &walker->frames[1 + i];
+        *frame = from[i];
+        frame->checks -= out;
         frame->leaf = 0;
-        frame->node = i == 1 ? heap_tree_root(frame->pc, HEAP_END_TOO_DEEP)
-                             : heap_tree_child(frame[-1].node, frame->pc, false);
+        frame->node = i == 0 ? heap_tree_root(frame->pc, HEAP_END_TOO_DEEP)
+                             : heap_tree_child(frame[-1].node, frame->pc);
     }
-    set_count(walker, KEPT_DEEP);
+    set_top(walker, &walker->frames[KEPT_DEEP]);
+}
+
+/* `count` fresh ones, the last is the outermost. */
+static inline void take_over(struct heap_walker *walker, uint32_t count)
+{
+    const struct heap_fresh *fresh = walker->fresh + count;
+    while (fresh > walker->fresh) {
+        struct heap_frame *top = walker->top;
+        if (UNLIKELY(top == &walker->frames[HEAP_FRAMES_MAX])) {
+            leave_out(walker);
+            continue;
+        }
+        const struct heap_frame *last = &walker->frames[HEAP_FRAMES_MAX];
+        do
+            append(++top, --fresh);
+        while (fresh > walker->fresh && top < last);
+        set_top(walker, top);
+    }
 }
 
 /* ---- the walk ---- */
 
-static NOINLINE const struct heap_frame *outside_of(const struct heap_walker *walker,
-                                                    const struct heap_frame *frame,
-                                                    const struct heap_check *changed)
+static NOINLINE struct heap_frame *outside_of(struct heap_frame *frame,
+                                              const struct heap_check *changed)
 {
-    uint32_t place = (uint32_t)(changed - walker->checks) - HEAP_CHECKS_AHEAD;
-    while (frame > walker->frames && frame->checks > place)
+    while (frame->checks > changed)
         frame--;
     return frame;
 }
 
-/* The innermost frame, from `frame` on outwards, that is known to be as it was, with all outer
- * ones, if the innermost is. One whose way outwards has changed is not; those outside of it may
- * be, but they are not known to be those that are called from. */
-static inline const struct heap_frame *unchanged(const struct heap_walker *walker,
-                                                 const struct heap_frame *frame)
+/* `frame`, if all that its way outwards was read from is what it was; else the innermost of those
+ * outside of where it is not: that one may still be met. */
+static inline struct heap_frame *unchanged(const struct heap_walker *walker,
+                                           struct heap_frame *frame)
 {
     const struct heap_check *begin = walker->checks + HEAP_CHECKS_AHEAD;
-    const struct heap_check *check = begin + frame->checks;
-    /* In eights, so that the loop ends where it did last time more often than not. What lies
+    const struct heap_check *check = frame->checks;
+    /* In fours, so that the loop ends where it did last time more often than not. What lies
      * ahead of the first is always as it was. */
     while (check > begin) {
 #pragma GCC unroll 8
         for (int i = 1; i <= HEAP_CHECKS_AHEAD; i++)
             if (UNLIKELY(*check[-i].slot != check[-i].value))
-                return outside_of(walker, frame, check - i);
+                return outside_of(frame, check - i);
         check -= HEAP_CHECKS_AHEAD;
     }
     return frame;
@@ -370,52 +408,46 @@ static inline bool meets(const struct heap_frame *frame, const struct state *sta
             ((frame->fp ^ state->fp) & frame->needs_fp)) == 0;
 }
 
-/* Walks outwards to where the last stack is met. How many frames are fresh; walker->count is how
- * many of the last are kept. *ret_end -1: they were met; else the fresh ones end with a root, and
- * it is not counted. */
-static inline uint32_t walk_out(struct heap_walker *walker, const struct heap_at *at, int *ret_end)
+/* The stack has ended with the frame after `count` fresh ones. How many are inside of its root. */
+static NOINLINE uint32_t begin_anew(struct heap_thread *thread, uint32_t count, int end)
 {
-    struct state state = {.pc = at->pc, .sp = at->sp, .fp = at->fp, .limit = stack_limit(at->sp)};
-    const struct heap_frame *frame = &walker->frames[walker->count];
-    uint32_t count = 0;
-    int end = -1;
-    for (;;) {
-        while (frame->sp < state.sp)
-            frame--;
-        if (meets(frame, &state)) {
-            const struct heap_frame *good = unchanged(walker, frame);
-            if (LIKELY(good == frame))
-                break;
-            frame = good;
-        }
-        if (UNLIKELY(count == HEAP_FRAMES_MAX)) {
-            end = HEAP_END_TOO_DEEP;
-            count--;
-        } else {
-            end = step(walker, &state, &walker->fresh[count]);
-        }
-        if (UNLIKELY(end >= 0)) {
-            frame = walker->frames;
-            break;
-        }
-        count++;
+    struct heap_walker *walker = thread->walker;
+    const struct heap_fresh *root = &walker->fresh[count];
+    thread->place->frames++;
+    thread->place->recognised--;
+    set_top(walker, walker->frames);
+    if (count > 0 && root->pc == 0) { /* not called by anything: made so by who made the stack */
+        end = HEAP_END_ROOT;
+        root--;
+        count--;
     }
-    set_count(walker, (uint32_t)(frame - walker->frames));
-    *ret_end = end;
+    append_root(walker, root, (enum heap_end)end);
     return count;
 }
 
-static NOINLINE void take_over_root(struct heap_walker *walker, uint32_t count, int end)
+/* Walks outwards to where the last stack is met. How many frames are fresh inside of walker->top,
+ * which is then the innermost of those that are not. */
+static inline uint32_t walk_out(struct heap_thread *thread, const struct heap_at *at)
 {
-    append_root(walker, &walker->fresh[count], (enum heap_end)end);
-}
-
-static inline void take_over(struct heap_walker *walker, uint32_t count)
-{
-    while (count-- > 0) {
-        if (UNLIKELY(walker->count == HEAP_FRAMES_MAX))
-            leave_out(walker);
-        append(walker, &walker->fresh[count]);
+    struct heap_walker *walker = thread->walker;
+    struct state state = {.pc = at->pc, .sp = at->sp, .fp = at->fp, .limit = stack_limit(at->sp)};
+    struct heap_frame *frame = walker->top;
+    for (uint32_t count = 0;; count++) {
+        while (frame->sp < state.sp)
+            frame--;
+        if (meets(frame, &state)) {
+            struct heap_frame *good = unchanged(walker, frame);
+            if (LIKELY(good == frame)) {
+                set_top(walker, frame);
+                return count;
+            }
+            frame = good;
+        }
+        int end = step(walker, &state, &walker->fresh[count]);
+        if (UNLIKELY(end >= 0))
+            return begin_anew(thread, count, end);
+        if (UNLIKELY(count == HEAP_FRAMES_MAX - 1))
+            return begin_anew(thread, count, HEAP_END_TOO_DEEP);
     }
 }
 
@@ -425,7 +457,7 @@ static NOINLINE uint32_t other_leaf(struct heap_frame *frame, enum heap_entry en
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     frame->leaf_entry = entry;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    frame->leaf = heap_tree_child(frame->node, entry, true);
+    frame->leaf = heap_tree_leaf(frame->node, entry);
     return frame->leaf;
 }
 
@@ -433,7 +465,7 @@ static NOINLINE void reset(struct heap_walker *walker)
 {
     heap_tree_begin();
     uint32_t stamp = __atomic_load_n(&heap_walk_stamp, __ATOMIC_ACQUIRE);
-    set_count(walker, 0);
+    set_top(walker, walker->frames);
     walker->stamp = stamp;
 }
 
@@ -443,17 +475,13 @@ uint32_t heap_walk(struct heap_thread *thread, const struct heap_at *at)
     struct heap_thread_place *place = thread->place;
     if (UNLIKELY(walker->stamp != __atomic_load_n(&heap_walk_stamp, __ATOMIC_ACQUIRE)))
         reset(walker);
-    int end;
-    uint32_t fresh = walk_out(walker, at, &end);
+    uint32_t fresh = walk_out(thread, at);
     place->walks++;
     place->frames += fresh;
-    place->recognised += walker->count;
-    if (UNLIKELY(end >= 0)) {
-        place->frames++;
-        take_over_root(walker, fresh, end);
-    }
-    take_over(walker, fresh);
-    struct heap_frame *frame = &walker->frames[walker->count];
+    place->recognised += (uint64_t)(walker->top - walker->frames);
+    if (fresh > 0)
+        take_over(walker, fresh);
+    struct heap_frame *frame = walker->top;
     if (LIKELY(frame->leaf != 0 && frame->leaf_entry == (uint32_t)at->entry))
         return frame->leaf;
     return other_leaf(frame, at->entry);
@@ -466,6 +494,8 @@ struct heap_walker *heap_walker_make(void)
         return NULL;
     walker->home_low = UINT64_MAX;
     walker->frames[0].sp = UINT64_MAX; /* no frame lies above it */
+    walker->frames[0].checks = walker->checks + HEAP_CHECKS_AHEAD;
+    walker->top = walker->frames;
     for (int i = 0; i < HEAP_CHECKS_AHEAD; i++)
         walker->checks[i].slot = &walker->zero;
     return walker;
@@ -473,7 +503,7 @@ struct heap_walker *heap_walker_make(void)
 
 void heap_walker_forget(struct heap_walker *walker)
 {
-    set_count(walker, 0);
+    set_top(walker, walker->frames);
     walker->home_low = UINT64_MAX;
 }
 

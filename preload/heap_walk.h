@@ -18,7 +18,7 @@ enum { HEAP_REG_FP = 29, HEAP_REG_RA = 30, HEAP_REG_SP = 31, HEAP_REGS = 32 };
 /* ---- a rule: how to get from a frame to its caller's, packed into a word ---- */
 
 enum heap_rule_kind {
-    HEAP_RULE_NONE,     /* nothing is known; the rest is when that was found out */
+    HEAP_RULE_NONE,     /* nothing is known; the rest is heap_rules_opens, by then */
     HEAP_RULE_SP,       /* CFA = sp + cfa */
     HEAP_RULE_FP,       /* CFA = fp + cfa */
     HEAP_RULE_DEREF_SP, /* CFA = *(sp + low half of cfa) + its high half */
@@ -117,6 +117,8 @@ extern uint64_t heap_rules_epoch; /* mixed into keys: images that are gone take 
 extern uint32_t heap_rules_opens; /* what was not known before a dlopen() may be known now */
 
 NOINLINE heap_rule heap_rule_make(struct heap_program *scratch, uint64_t pc);
+/* The same for all pcs of a function, and for no others; 0: not known. */
+uint64_t heap_function_of(uint64_t pc);
 
 static inline uint64_t heap_mix(uint64_t value)
 {
@@ -136,29 +138,28 @@ static inline heap_rule heap_rule_of(struct heap_program *scratch, uint64_t pc)
     const struct heap_rule_row *row = heap_rule_row(pc);
     uint64_t key = __atomic_load_n(&row->key, __ATOMIC_RELAXED);
     heap_rule rule = __atomic_load_n(&row->rule, __ATOMIC_RELAXED);
-    if (LIKELY(key == heap_rule_key(pc, rule) &&
-               (heap_rule_kind(rule) != HEAP_RULE_NONE || rule >> 4 == heap_rules_opens)))
+    if (LIKELY(key == heap_rule_key(pc, rule)))
         return rule;
     return heap_rule_make(scratch, pc);
 }
 
 /* ---- a thread's last stack ---- */
 
-struct heap_frame {
-    uint64_t sp; /* when what it calls returns */
-    uint64_t pc; /* where that returns to */
-    uint64_t fp;
-    uint64_t needs_fp; /* all bits: `fp` tells where this frame or an outer one lies; or none */
-    uint32_t node;
-    uint32_t leaf;       /* node of the call that was made last from here; 0: none */
-    uint32_t leaf_entry; /* which call */
-    uint32_t checks;     /* of this frame and all outer ones */
-};
-
 /* A word of the stack that the way outwards was read from. */
 struct heap_check {
     const uint64_t *slot;
     uint64_t value;
+};
+
+struct heap_frame {
+    uint64_t sp; /* when what it calls returns */
+    uint64_t pc; /* where that returns to */
+    uint64_t fp;
+    uint64_t needs_fp;         /* all bits: `fp` tells where this or an outer one lies; or none */
+    struct heap_check *checks; /* where those of this frame and all outer ones end */
+    uint32_t node;
+    uint32_t leaf;       /* node of the call that was made last from here; 0: none */
+    uint32_t leaf_entry; /* which call */
 };
 
 struct heap_fresh {
@@ -167,20 +168,20 @@ struct heap_fresh {
     heap_rule rule;
 };
 
-enum { HEAP_CHECKS_OF_FRAME = 4, HEAP_CHECKS_AHEAD = 8 };
+enum { HEAP_CHECKS_OF_FRAME = 4, HEAP_CHECKS_AHEAD = 4 };
 struct heap_walker {
-    uint32_t stamp;    /* of heap_walk_stamp */
-    uint32_t count;    /* frames, the outermost first */
-    uint64_t home_low; /* from here to the top the stack was seen to be readable */
-    struct heap_frame frames[HEAP_FRAMES_MAX + 1];
-    uint64_t zero; /* what the checks ahead of the first look at */
+    uint32_t stamp;         /* of heap_walk_stamp */
+    struct heap_frame *top; /* the innermost */
+    uint64_t home_low;      /* from here to the top the stack was seen to be readable */
+    uint64_t zero;          /* what the checks ahead of the first look at */
+    /* The outermost first, at 1: 0 ends all searches. */
+    struct heap_frame frames[1 + HEAP_FRAMES_MAX];
     struct heap_check checks[HEAP_CHECKS_AHEAD + HEAP_FRAMES_MAX * HEAP_CHECKS_OF_FRAME];
     struct heap_fresh fresh[HEAP_FRAMES_MAX]; /* the innermost first */
     struct heap_program program;
 };
 /* Changes when nodes or images are others than they were. */
 extern uint32_t heap_walk_stamp;
-void heap_walker_forget(struct heap_walker *walker); /* another thread goes on with it */
 
 /* ---- the tree (heap_tree.c) ---- */
 
@@ -195,13 +196,29 @@ NOINLINE uint32_t heap_tree_step(uint32_t parent, uint64_t pc, bool leaf);
 /* Neighbours in the tree lie close together: a walk goes up and down among few of them. */
 static inline uint32_t *heap_tree_bucket(uint32_t parent, uint64_t pc)
 {
-    return &heap_hash[(parent * 8 + (heap_mix(pc) >> 60)) & heap_hash_mask];
+    return &heap_hash[(parent * 2 + (heap_mix(pc) >> 61)) & heap_hash_mask];
 }
-static inline uint32_t heap_tree_child(uint32_t parent, uint64_t pc, bool leaf)
+/* Most were added right after their parent, by the same walk: those are not searched for. There
+ * is room for one behind the last. */
+static inline bool heap_tree_is_next(uint32_t parent, uint64_t pc)
 {
+    const struct heap_node *next = &heap_nodes[parent + 1];
+    return __atomic_load_n(&next->pc, __ATOMIC_ACQUIRE) == pc && next->parent == parent &&
+           next->folded == 0;
+}
+static inline uint32_t heap_tree_child(uint32_t parent, uint64_t pc)
+{
+    if (heap_tree_is_next(parent, pc))
+        return parent + 1;
     uint32_t first = __atomic_load_n(heap_tree_bucket(parent, pc), __ATOMIC_ACQUIRE);
     const struct heap_node *node = &heap_nodes[first];
-    if (LIKELY(node->pc == pc && node->parent == parent && node->folded == 0))
-        return first;
-    return heap_tree_step(parent, pc, leaf);
+    if (LIKELY(node->pc == pc && node->parent == parent))
+        return node->folded != 0 ? node->folded : first;
+    return heap_tree_step(parent, pc, false);
+}
+static inline uint32_t heap_tree_leaf(uint32_t parent, enum heap_entry entry)
+{
+    if (LIKELY(heap_tree_is_next(parent, entry)))
+        return parent + 1;
+    return heap_tree_step(parent, entry, true);
 }

@@ -291,7 +291,9 @@ const char *heap_honesty_line(struct arena *arena, const struct heap_honesty *ho
         figure_text(arena, &map, "lost", "lost"),
         few_text(arena, honesty->stacks_lost, UNIT_COUNT, "without their stack"),
         few_text(arena, honesty->no_cell, UNIT_COUNT, "in sums only"),
-        few_text(arena, honesty->unseen_frees, UNIT_COUNT, "frees of memory not seen allocated"),
+        few_text(arena, honesty->unseen_frees, UNIT_COUNT,
+                 honesty->unseen_frees.value == 1 ? "free of memory not seen allocated"
+                                                  : "frees of memory not seen allocated"),
         few_text(arena, honesty->refused, UNIT_COUNT,
                  honesty->refused.value == 1 ? "process not counted" : "processes not counted"),
         few_text(arena, honesty->uncovered, UNIT_COUNT,

@@ -60,8 +60,9 @@ static const struct opt heap_options[] = {
     {0},
 };
 
-static int options_check(const struct heap_cmd_opts *opts, struct why *why)
+static int options_check(const struct cmd_call *call, struct why *why)
 {
+    const struct heap_cmd_opts *opts = call->opts;
     if (opts->exact && opts->sample_bytes > 0)
         return why_set(why, WHY_USAGE, EINVAL, "give one of them",
                        "--exact and --sample exclude each other");
@@ -69,6 +70,12 @@ static int options_check(const struct heap_cmd_opts *opts, struct why *why)
         return why_set(why, WHY_USAGE, EINVAL, "name a command, or a process with -p PID",
                        "%s: the heap is counted program by program",
                        opts->axis.all ? "-a" : "--cgroup");
+    if (call->argc == 0 && opts->axis.pid == 0)
+        return why_set(why, WHY_USAGE, EINVAL, "give a recording, or '-- COMMAND', or -p PID",
+                       "nothing to look at was named");
+    if (opts->diff && (call->argc != 1 || opts->axis.dashes || opts->axis.pid))
+        return why_set(why, WHY_USAGE, EINVAL, "record both with -o FILE first",
+                       "--diff compares two recordings");
     if (opts->temporary_within == 0)
         return why_set(why, WHY_USAGE, EINVAL, "--temporary 1: freed before the next allocation",
                        "--temporary counts allocations, from 1 on");
@@ -90,9 +97,6 @@ static int made_check(const struct heap_cmd_opts *opts, bool made, struct why *w
                          : opts->log                  ? "--log"
                          : opts->temporary_within > 1 ? "--temporary"
                                                       : NULL;
-    if (made && opts->diff)
-        return why_set(why, WHY_USAGE, EINVAL, "record both with -o FILE first",
-                       "--diff compares two recordings");
     if (made || !option)
         return 0;
     return why_set(why, WHY_USAGE, EINVAL, "leave it out; to run a file put '--' before it",
@@ -134,14 +138,19 @@ static enum heap_rank diff_rank(const struct heap_cmd_opts *opts)
                                    : HEAP_RANK_BYTES;
 }
 
-static int diff_load(struct heap_run *run, struct why *why)
+static int side_open(struct heap_side *side, const char *path, struct why *why)
 {
-    const char *path = run->opts->diff;
-    int r = recording_open(path, &run->other.recording, why);
-    if (r == 0 && !recording_finished(run->other.recording))
+    int r = recording_open(path, &side->recording, why);
+    if (r == 0 && !recording_finished(side->recording))
         log_warning("'%s' was not finished (still recording, or cut off): it holds what was "
                     "committed",
                     path);
+    return r;
+}
+
+static int diff_load(struct heap_run *run, struct why *why)
+{
+    int r = side_open(&run->other, run->opts->diff, why);
     if (r == 0)
         r = side_load(run, &run->other, why);
     run->diff_rank = diff_rank(run->opts);
@@ -169,6 +178,8 @@ static int recorded(const struct cmd_call *call, struct heap_run *run,
                     struct record_run_result *ret_result, struct why *why)
 {
     const struct heap_cmd_opts *opts = run->opts;
+    if (opts->diff) /* what is named is a recording: it is not run, whatever it is */
+        return side_open(&run->main, call->argv[0], why);
     struct record_run_opts record = {.cpu = {.no_samples = true},
                                      .heap = {.on = true,
                                               .sample_bytes = opts->sample_bytes,
@@ -184,7 +195,7 @@ static int heap_run(const struct cmd_call *call, struct why *why)
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct heap_run run = {.opts = call->opts, .arena = &arena};
     struct record_run_result result = {0};
-    int r = options_check(run.opts, why);
+    int r = options_check(call, why);
     if (r == 0)
         r = recorded(call, &run, &result, why);
     if (r < 0)

@@ -231,6 +231,7 @@ static int parts_start(struct record *record, int pid, struct why *why)
         .pid = pid,
         .start_ns = clock_mono_ns(),
         .command = opts->cpu.command,
+        .program = opts->program,
         .scope = opts->cpu.scope,
         .cgroup = opts->cpu.cgroup,
         .cache_dir = opts->cpu.cache_dir,

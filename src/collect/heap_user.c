@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define TICK_NS (100 * NS_PER_MS)
-#define READ_NS NS_PER_SEC
+#define READ_NS (500 * NS_PER_MS)
 enum { COST_FACTOR = 20 }; /* reading may take a twentieth of the time */
 
 static int heap_until(void *context, uint64_t time_ns)
@@ -39,7 +39,12 @@ static int on_task(void *context, uint64_t time_ns, enum cpu_task task, int pid,
     int r = 0;
     if (task == CPU_TASK_FORK)
         return 0;
-    if (task == CPU_TASK_EXIT)
+    /* Where nobody announces them, windows of what has begun and ended since the last look are
+     * still to be found. Those of a new program are not: what is known here is what it was before.
+     */
+    if (task == CPU_TASK_EXIT && c->blind)
+        r = heap_windows_look(c, time_ns);
+    if (task == CPU_TASK_EXIT && r == 0)
         r = threads_note(c, time_ns, pid, tid);
     if (task == CPU_TASK_EXIT && !stacks_is_last_thread(c->stacks, pid, tid))
         return r;
@@ -107,6 +112,8 @@ static int heap_drain(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     int r = snapshots_look(c, now_ns);
+    if (r == 0)
+        r = heap_log_take(c);
     if (r == 0 && now_ns >= c->tick_ns) {
         c->tick_ns = now_ns + TICK_NS;
         r = tick(c, now_ns);
@@ -123,6 +130,7 @@ static int heap_stop(struct collector *c, struct why *why)
     c->stopped = true;
     __atomic_store_n(&preload_heap_header(c->preload)->over, 1, __ATOMIC_RELEASE);
     heap_ticker_stop(&c->ticker);
+    heap_log_stop(c);
     return r < 0 ? why_errno(why, -r, NULL, "the allocations could not be recorded") : 0;
 }
 
@@ -138,10 +146,22 @@ static void heap_close(struct collector *c)
     if (!c)
         return;
     heap_ticker_stop(&c->ticker);
+    heap_log_free(c);
     heap_windows_deinit(c);
     map_u64_deinit(&c->programs);
     VEC_FREE(&c->dirty);
     free(c);
+}
+
+static int parts_start(struct collector *c, struct why *why)
+{
+    int r = heap_ticker_start(&c->ticker, preload_heap_header(c->preload));
+    if (r < 0)
+        return why_errno(why, -r, NULL, "cannot start a thread");
+    r = heap_facts_put(c, false);
+    if (r < 0)
+        return why_errno(why, -r, NULL, "cannot write to the recording");
+    return heap_log_start(c, why);
 }
 
 int heap_user_start(const struct heap_opts *opts, struct preload_heap *preload,
@@ -161,14 +181,13 @@ int heap_user_start(const struct heap_opts *opts, struct preload_heap *preload,
     c->sink = sink;
     c->stacks = cpu_stacks(target->cpu);
     c->blind = cpu_events_na(target->cpu) != NULL;
+    c->root_pid = target->pid;
+    c->root_command = target->command ? target->command : "";
     c->snapshot_ns = now_ns + opts->snapshot_ns;
     c->read_ns = now_ns + TICK_NS;
     c->own_start_ns = heap_own_cpu_ns();
-    int r = heap_ticker_start(&c->ticker, preload_heap_header(preload));
-    if (r < 0)
-        why_errno(why, -r, NULL, "cannot start a thread");
-    else if ((r = heap_facts_put(c, false)) < 0)
-        why_errno(why, -r, NULL, "cannot write to the recording");
+    c->log_waiting_end = &c->log_waiting;
+    int r = parts_start(c, why);
     if (r < 0) {
         heap_close(c);
         return r;

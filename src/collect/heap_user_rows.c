@@ -13,6 +13,16 @@ static uint32_t used_of(const uint32_t *shared, uint32_t max)
     return MIN(__atomic_load_n(shared, __ATOMIC_ACQUIRE), max);
 }
 
+/* A figure that cannot be, or one row too many: this one, not the recording. */
+static int outcome(struct collector *c, int r)
+{
+    if (r != -EINVAL && r != -E2BIG)
+        return r;
+    c->malformed += r == -EINVAL;
+    c->left_out += r == -E2BIG;
+    return 0;
+}
+
 /* Room below the peak; less than none: a new one is in the making. */
 static int64_t room_of(const struct heap_window *window)
 {
@@ -59,6 +69,12 @@ static void tally_of(const struct heap_cell *cell, uint8_t kind, uint32_t epoch,
                                : (int64_t)(cell->allocated_bytes - cell->freed_bytes);
 }
 
+/* Of figures that may be anything. */
+static int64_t sum_of(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 static void tally_add(struct heap_tally *to, const struct heap_tally *more)
 {
     to->allocations += more->allocations;
@@ -67,8 +83,8 @@ static void tally_add(struct heap_tally *to, const struct heap_tally *more)
     to->freed_bytes += more->freed_bytes;
     to->temporary += more->temporary;
     to->temporary_bytes += more->temporary_bytes;
-    to->peak_count += more->peak_count;
-    to->peak_bytes += more->peak_bytes;
+    to->peak_count = sum_of(to->peak_count, more->peak_count);
+    to->peak_bytes = sum_of(to->peak_bytes, more->peak_bytes);
     to->grown += more->grown;
     to->grown_bytes += more->grown_bytes;
     to->moved += more->moved;
@@ -140,12 +156,8 @@ static int cell_look(struct collector *c, struct heap_window *window, uint32_t i
         if (cell->allocations == 0 && cell->frees == 0)
             return 0; /* made, and not used so far */
         int r = cell_site(c, window, index, node);
-        if (r == -E2BIG || r == -EINVAL) {
-            c->left_out++; /* beyond a bound of the sink */
-            return 0;
-        }
         if (r < 0)
-            return r;
+            return outcome(c, r);
     }
     struct heap_seen_cell *seen = &window->cells.data[index];
     tally_of(cell, seen->kind, epoch, &tally);
@@ -166,7 +178,7 @@ static int site_tell(struct collector *c, struct heap_window *window, uint32_t h
     }
     if (c->opts.sample_bytes == 0)
         sum.samples = sum.allocations;
-    return sink_heap_site_set(c->sink, window->cells.data[head].site, &sum);
+    return outcome(c, sink_heap_site_set(c->sink, window->cells.data[head].site, &sum));
 }
 
 int heap_cells_read(struct collector *c, struct heap_window *window)
@@ -210,6 +222,7 @@ static void threads_add(struct collector *c, const struct heap_window *window, b
         c->missed += place->missed;
         c->nested += place->nested;
         c->lost += place->lost;
+        c->events_lost += place->log_lost;
         c->walks += place->walks;
         c->frames += place->frames;
         c->recognised += place->recognised;
@@ -264,7 +277,7 @@ int heap_process_read(struct collector *c, struct heap_window *window, bool is_l
         c->nodes_full |= shared->nodes >= window->at.nodes_max;
         c->cells_full |= shared->cells >= window->at.cells_max;
     }
-    return sink_heap_process_set(c->sink, window->process, &tally);
+    return outcome(c, sink_heap_process_set(c->sink, window->process, &tally));
 }
 
 /* ---- over time ---- */
@@ -293,7 +306,7 @@ int heap_moment_read(struct collector *c, struct heap_window *window, uint64_t n
     uint64_t wait_ns = MOMENT_NS << MIN(window->moments / HEAP_MOMENTS_EACH, (uint64_t)20);
     window->moments++;
     window->moment_ns = now_ns + wait_ns;
-    return sink_heap_moment(c->sink, &moment);
+    return outcome(c, sink_heap_moment(c->sink, &moment));
 }
 
 /* ---- snapshots ---- */
@@ -316,8 +329,9 @@ static int living_add(living_list *list, struct map_u64 *stacks, const struct he
         .bytes = (int64_t)(cell->allocated_bytes - cell->freed_bytes),
     };
     if (*at > 0 && *at <= list->len && list->data) {
-        list->data[*at - 1].count += more.count;
-        list->data[*at - 1].bytes += more.bytes;
+        struct living *known = &list->data[*at - 1];
+        known->count = sum_of(known->count, more.count);
+        known->bytes = sum_of(known->bytes, more.bytes);
         return 0;
     }
     *at = list->len + 1;
@@ -334,6 +348,8 @@ int heap_snapshot_read(struct collector *c, struct heap_window *window, uint64_t
     living_list list = {0};
     struct map_u64 stacks = {0};
     int r = sink_heap_snapshot(c->sink, &info, &snapshot);
+    if (r < 0)
+        return outcome(c, r);
     for (size_t i = 0; i < window->cells.len && r == 0; i++)
         if (window->cells.data[i].site && window->cells.data[i].kind == HEAP_KIND_HEAP)
             r = living_add(&list, &stacks, &window->cells.data[i], &window->at.cells[i]);
@@ -341,7 +357,7 @@ int heap_snapshot_read(struct collector *c, struct heap_window *window, uint64_t
         struct heap_snapshot_row row = {snapshot, list.data[i].stack, list.data[i].count,
                                         list.data[i].bytes};
         if (row.count != 0 || row.bytes != 0)
-            r = sink_heap_snapshot_row(c->sink, &row);
+            r = outcome(c, sink_heap_snapshot_row(c->sink, &row));
     }
     c->snapshots += r == 0;
     VEC_FREE(&list);

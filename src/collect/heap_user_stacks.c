@@ -164,7 +164,7 @@ static enum unwind_end end_of(const struct heap_node *outermost)
 
 static uint8_t kind_of(const struct heap_node *leaf)
 {
-    if (!leaf->leaf || leaf->pc < HEAP_MMAP)
+    if (!leaf->leaf || leaf->pc < HEAP_MMAP || leaf->pc > HEAP_BRK)
         return HEAP_KIND_HEAP;
     return leaf->pc == HEAP_MUNMAP ? HEAP_KIND_UNMAP : HEAP_KIND_MAP;
 }
@@ -254,14 +254,17 @@ int heap_process_need(struct collector *c, struct heap_window *window)
         return 0;
     if (!window->is_foreign)
         return stacks_process(c->stacks, window->start_ns, (int)window->pid, &window->process);
-    struct process_info info = {
-        .pid = window->pid, .start_ns = window->start_ns, .exe = STR(""), .command = STR("")};
+    struct process_info info = {.pid = window->pid, .start_ns = window->start_ns, .exe = STR("")};
+    info.command = window->pid == (uint32_t)c->root_pid ? str_from(c->root_command) : STR("");
     return sink_process(c->sink, &info, &window->process);
 }
 
 int heap_thread_need(struct collector *c, struct heap_window *window, uint32_t tid,
                      uint32_t *ret_thread)
 {
+    int r = heap_process_need(c, window);
+    if (r < 0)
+        return r;
     uint64_t *known = window->threads.len < HEAP_THREADS_KEPT_MAX
                           ? map_u64_at(&window->threads, tid, NULL)
                           : map_u64_find(&window->threads, tid);
@@ -269,7 +272,6 @@ int heap_thread_need(struct collector *c, struct heap_window *window, uint32_t t
         *ret_thread = (uint32_t)*known;
         return 0;
     }
-    int r = heap_process_need(c, window);
     /* One that has ended is not to be asked for again: it would be another. */
     bool is_asked = !window->is_foreign && tid <= INT32_MAX &&
                     (tid == window->pid ||

@@ -2,18 +2,25 @@
 #include "collect/heap_user_parts.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "target/proc.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define UNFINISHED_NS (10 * NS_PER_SEC) /* a window that nobody has filled by then, nobody will */
 #define UNKNOWN_NS    (500 * NS_PER_MS) /* so long a process may be announced late */
-enum { LOOKS_MAX = 256 };               /* windows that wait, at one look */
+enum { LOOKS_MAX = 256, ENVIRONMENT_MAX = 4 << 20 }; /* windows that wait, at one look */
 
+/* One that nobody has waited for is gone as well. */
 static bool is_gone(uint32_t pid)
 {
-    return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+    struct proc_stat stat;
+    if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+        return true;
+    return proc_stat_read((int)pid, 0, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X');
 }
 
 static bool part_fits(uint64_t at, uint64_t count, uint64_t size)
@@ -51,6 +58,7 @@ static void window_free(struct collector *c, struct heap_window *window)
     VEC_FREE(&window->images);
     VEC_FREE(&window->nodes);
     VEC_FREE(&window->cells);
+    VEC_FREE(&window->log_places);
     map_u64_deinit(&window->sites);
     map_u64_deinit(&window->threads);
     free(window);
@@ -99,6 +107,21 @@ static int window_add(struct collector *c, uint32_t index, const struct heap_pro
     return 0;
 }
 
+/* One that was not announced, but has our memory: where processes are looked for now and then some
+ * are met here first. Its environment says whose it is; pids may be of another namespace. */
+static bool is_adopted(struct collector *c, const struct heap_process *seen)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    const char *variable = preload_heap_environment(c->preload, NULL)[1];
+    char path[32];
+    struct str text;
+    uint32_t process;
+    snprintf(path, sizeof(path), "/proc/%u/environ", seen->pid);
+    return file_read(&arena, path, ENVIRONMENT_MAX, &text, NULL) == 0 &&
+           memmem(text.data, text.len, variable, strlen(variable) + 1) &&
+           stacks_process(c->stacks, seen->start_ns, (int)seen->pid, &process) == 0;
+}
+
 /* 1: it is dealt with, 0: it has to wait. */
 static int pending_look(struct collector *c, const struct heap_pending *pending, uint64_t time_ns)
 {
@@ -119,8 +142,10 @@ static int pending_look(struct collector *c, const struct heap_pending *pending,
         return 0;
     /* Only processes that are recorded: in another PID namespace the same number is another's. */
     bool is_known = stacks_generation(c->stacks, (int)seen.pid) != 0;
-    if (!is_known && !is_end && age_ns < UNKNOWN_NS)
+    if (!is_known && !is_end && !c->blind && age_ns < UNKNOWN_NS)
         return 0;
+    if (!is_known)
+        is_known = is_adopted(c, &seen);
     if (!is_known && !is_gone(seen.pid)) {
         bool is_over = is_end || age_ns > UNFINISHED_NS;
         c->unmatched += is_over;
@@ -147,8 +172,10 @@ static int pending_add(struct collector *c)
 static int window_end(struct collector *c, size_t at)
 {
     struct heap_window *window = c->windows.data[at].it;
-    c->windows.data[at] = c->windows.data[--c->windows.len];
     int r = heap_images_read(c, window);
+    if (r == 0)
+        r = heap_log_window_end(c, window);
+    c->windows.data[at] = c->windows.data[--c->windows.len];
     if (r == 0)
         r = heap_cells_read(c, window);
     if (r == 0)

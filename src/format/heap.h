@@ -31,7 +31,7 @@ enum {
     HEAP_THREADS_MAX = 4096, /* of a process at once; more share the last place */
     HEAP_IMAGES_MAX = 4096,
     HEAP_NODES_MAX = 1 << 20,
-    HEAP_FOLD_FROM = 1 << 16, /* nodes, from which on recursion is folded */
+    HEAP_FOLD_FROM = 1 << 14, /* nodes, from which on recursion is folded */
     HEAP_FRAMES_MAX = 512,    /* of a stack; what lies further out is left out */
     HEAP_PATH_MAX = 232,
     HEAP_SIZES = 48, /* buckets: 0 is none, n from 2^(n-1) bytes on */
@@ -97,7 +97,8 @@ struct heap_image {
     uint16_t epoch;      /* the first in which it is there */
     uint16_t gone_epoch; /* the first in which it is not; 0: it still is */
     uint32_t unused;
-    char path[HEAP_PATH_MAX]; /* empty: the program itself; the vDSO is "[vdso]" */
+    char path[HEAP_PATH_MAX]; /* empty: the program itself, if it is not known better; the vDSO is
+                                 "[vdso]" */
 };
 
 /* What one thread did with memory of one stack. Frees count at the stack that allocated. */
@@ -107,16 +108,17 @@ struct heap_cell {
     uint16_t chain_max; /* how often one piece of memory was grown in turn */
     uint64_t allocations, allocated_bytes;
     uint64_t frees, freed_bytes;
-    uint64_t temporary, temporary_bytes; /* of the frees: right after it, by the same thread */
-    uint32_t epoch; /* of the peak: the two below are what they were when it was left */
-    uint32_t moved; /* reallocations that had to move */
-    int64_t peak_count, peak_bytes; /* allocated less freed by this thread, by then */
-    uint64_t grown, grown_bytes;    /* of the allocations: reallocations to a larger size */
-    uint64_t size_max;
     uint64_t lived_ticks; /* of all frees together */
-    double variance;      /* of allocated_bytes, when sampled */
-    uint32_t tid;         /* whose it is; 0: of who lives in the place */
-    uint32_t samples;     /* what the figures rest on, when sampled */
+    uint64_t size_max;
+    uint32_t epoch; /* of the peak: peak_* are what they were when it was left */
+    uint32_t moved; /* reallocations that had to move */
+    /* In a second line, since not every call comes here: */
+    int64_t peak_count, peak_bytes;      /* allocated less freed by this thread, by then */
+    uint64_t temporary, temporary_bytes; /* of the frees: right after it, by the same thread */
+    uint64_t grown, grown_bytes;         /* of the allocations: reallocations to a larger size */
+    double variance;                     /* of allocated_bytes, when sampled */
+    uint32_t tid;                        /* whose it is; 0: of who lives in the place */
+    uint32_t samples;                    /* what the figures rest on, when sampled */
 };
 _Static_assert(sizeof(struct heap_cell) == 128, "two lines of the cache");
 

@@ -97,16 +97,23 @@ static bool loader_read(Elf *elf, int fd, char *loader, size_t size)
     return false;
 }
 
-static bool table_defines(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, const char *wanted)
+static bool is_function(const GElf_Sym *symbol)
+{
+    return (GELF_ST_TYPE(symbol->st_info) == STT_FUNC ||
+            GELF_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC) &&
+           GELF_ST_BIND(symbol->st_info) != STB_LOCAL;
+}
+
+/* Defines a function of that name, or (`wants`) needs one of another's. */
+static bool table_has(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, const char *wanted,
+                      bool wants)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
     for (size_t i = 0; i < MIN(count, (size_t)SYMBOLS_MAX); i++) {
         GElf_Sym symbol;
-        if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
-            (GELF_ST_TYPE(symbol.st_info) != STT_FUNC &&
-             GELF_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC) ||
-            GELF_ST_BIND(symbol.st_info) == STB_LOCAL)
+        if (!gelf_getsym(data, (int)i, &symbol) || (symbol.st_shndx == SHN_UNDEF) != wants ||
+            !is_function(&symbol))
             continue;
         const char *name = elf_strptr(elf, header->sh_link, symbol.st_name);
         if (name && strcmp(name, wanted) == 0)
@@ -115,17 +122,26 @@ static bool table_defines(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, c
     return false;
 }
 
-/* Its own calls never come to us then: the program stands before every library. */
-static bool defines(Elf *elf, const char *wanted)
+static bool has(Elf *elf, const char *wanted, bool wants)
 {
     Elf_Scn *section = NULL;
     while ((section = elf_nextscn(elf, section))) {
         GElf_Shdr header;
         if (gelf_getshdr(section, &header) &&
             (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB) &&
-            table_defines(elf, section, &header, wanted))
+            table_has(elf, section, &header, wanted, wants))
             return true;
     }
+    return false;
+}
+
+static bool is_sanitized(Elf *elf)
+{
+    static const char *const runtimes[] = {"__asan_init", "__tsan_init", "__msan_init",
+                                           "__hwasan_init"};
+    for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
+        if (has(elf, runtimes[i], true) || has(elf, runtimes[i], false))
+            return true;
     return false;
 }
 
@@ -146,7 +162,9 @@ static const char *elf_refuses(int fd, char *loader, size_t loader_size)
         why = "is linked with musl, the library with glibc";
     else if (!strstr(loader, "ld-linux"))
         why = "has a loader that is not glibc's";
-    else if (defines(elf, "malloc"))
+    else if (is_sanitized(elf))
+        why = "is built with a sanitizer, which has to be the first to see its memory";
+    else if (has(elf, "malloc", false)) /* the program stands before every library */
         why = "has a malloc() of its own, which is called past every library";
     elf_end(elf);
     return why;

@@ -273,6 +273,117 @@ static int check_io(struct recording *recording, uint64_t samples, struct tally 
     return r;
 }
 
+struct heap_check {
+    struct fixture fixture;
+    uint64_t events, of_thread[FIXTURE_THREADS];
+    uint64_t last_ns;
+    uint32_t rows, snapshots, snapshot_rows;
+    bool wrong;
+};
+
+/* The last one that stayed is the one that came with the last event of its site. */
+static int check_heap_site(void *context, const struct recorded_heap_site *row)
+{
+    struct heap_check *check = context;
+    struct heap_tally given = {0};
+    uint64_t first = row->id - 1;
+    if (check->events > first)
+        given = fixture_heap_tally((check->events - 1 - first) / FIXTURE_SITES * FIXTURE_SITES +
+                                   first);
+    check->wrong = check->wrong || memcmp(&row->tally, &given, sizeof(given)) != 0;
+    check->rows++;
+    return 0;
+}
+
+static int check_heap_process(void *context, const struct recorded_heap_process *row)
+{
+    struct heap_check *check = context;
+    struct heap_process_tally given = fixture_heap_process(check->events - 1);
+    check->wrong = check->wrong || row->process != 2 ||
+                   memcmp(&row->tally, &given, sizeof(given)) != 0;
+    check->rows++;
+    return 0;
+}
+
+static int check_heap_snapshot(void *context, const struct recorded_heap_snapshot *row)
+{
+    struct heap_check *check = context;
+    check->wrong = check->wrong ||
+                   row->info.time_ns != check->snapshots++ * (uint64_t)FIXTURE_SNAPSHOT_EVERY;
+    return 0;
+}
+
+static int check_heap_snapshot_row(void *context, const struct heap_snapshot_row *row)
+{
+    struct heap_check *check = context;
+    int64_t at = (int64_t)(row->snapshot - 1) * FIXTURE_SNAPSHOT_EVERY;
+    check->wrong = check->wrong || row->bytes != at ||
+                   row->count != (int64_t)(check->snapshot_rows++ % 3) - 1;
+    return 0;
+}
+
+/* Some may have become one, but none was made up. */
+static int check_heap_moment(void *context, const struct heap_moment *row)
+{
+    struct heap_check *check = context;
+    uint64_t at = (row->time_ns - 6000) / 8000;
+    check->wrong = check->wrong || row->time_ns <= check->last_ns || row->live_bytes != at * 10 ||
+                   row->rss_bytes != at % 3;
+    check->last_ns = row->time_ns;
+    return 0;
+}
+
+static int check_heap_events(struct recording *recording, struct heap_check *check, struct why *why)
+{
+    struct heap_cursor *cursor;
+    const struct heap_event *events;
+    size_t count;
+    int r = heap_cursor_open(recording, &cursor, why);
+    if (r < 0)
+        return r;
+    while ((r = heap_cursor_next(cursor, &events, &count, why)) > 0) {
+        for (size_t i = 0; i < count; i++) {
+            uint32_t thread = events[i].thread - 1;
+            struct heap_event given = {0};
+            if (thread < FIXTURE_THREADS)
+                given = fixture_heap_event(&check->fixture,
+                                           check->of_thread[thread]++ * FIXTURE_THREADS + thread);
+            check->wrong = check->wrong || !fixture_same_event(&events[i], &given);
+        }
+        check->events += count;
+    }
+    heap_cursor_close(cursor);
+    return r;
+}
+
+static int check_heap(struct recording *recording, uint64_t samples, struct tally *tally,
+                      struct why *why)
+{
+    struct heap_check check = {0};
+    for (uint32_t i = 0; i < FIXTURE_THREADS; i++)
+        check.fixture.threads[i] = i + 1;
+    for (uint32_t i = 0; i < FIXTURE_STACKS; i++)
+        check.fixture.stacks[i] = i + 3; /* two callers come before */
+    int r = check_heap_events(recording, &check, why);
+    if (r == 0)
+        r = recording_each_heap_site(recording, check_heap_site, &check, why);
+    if (r == 0)
+        r = recording_each_heap_process(recording, check_heap_process, &check, why);
+    if (r == 0)
+        r = recording_each_heap_snapshot(recording, check_heap_snapshot, &check, why);
+    if (r == 0)
+        r = recording_each_heap_snapshot_row(recording, check_heap_snapshot_row, &check, why);
+    if (r == 0)
+        r = recording_each_heap_moment(recording, check_heap_moment, &check, why);
+    uint64_t due = (samples + FIXTURE_WAIT_EVERY - 1) / FIXTURE_WAIT_EVERY;
+    uint64_t snapshots = (check.events + FIXTURE_SNAPSHOT_EVERY - 1) / FIXTURE_SNAPSHOT_EVERY;
+    if (check.wrong || (check.events != due && check.events + 1 != due) ||
+        check.snapshots != snapshots || check.snapshot_rows != 3 * snapshots ||
+        (check.events > 0 && (check.rows != FIXTURE_SITES + 1 || check.last_ns == 0)))
+        tally->wrong = true;
+    return r;
+}
+
 static int check_all(struct recording *recording, uint64_t *ret_samples, struct tally *tally,
                      struct why *why)
 {
@@ -286,6 +397,8 @@ static int check_all(struct recording *recording, uint64_t *ret_samples, struct 
         r = check_waits(recording, *ret_samples, tally, why);
     if (r == 0)
         r = check_io(recording, *ret_samples, tally, why);
+    if (r == 0)
+        r = check_heap(recording, *ret_samples, tally, why);
     uint32_t frames[4];
     for (uint32_t id = 1; r == 0 && id <= recording_count(recording, RECORDING_STACK); id++)
         r = MIN(recording_stack(recording, id, frames, ARRAY_SIZE(frames), why), 0);

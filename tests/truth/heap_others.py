@@ -176,7 +176,9 @@ def case_gcc():
     need_program("gcc")
     pathlib.Path("big.c").write_text(SOURCE)
     heap = same_as_alone("gcc", "-O2", "-c", "-o", "big.o", "big.c", outputs=["big.o"])
-    assert len({row["process"] for row in heap.sites}) >= 3, "children are not there"
+    programs = {row["exe"].rpartition("/")[2] for row in heap.db.execute("SELECT exe FROM process WHERE id IN"
+                " (SELECT process FROM heap_process)")}
+    assert len(programs) >= 3 and "cc1" in programs, programs
 
 
 def case_redis():
@@ -237,8 +239,9 @@ def case_sampled_leak():
 
 def case_snapshots():
     """What lives, now and then: memory that grows is seen growing."""
-    code = ("import time\nkept = []\n"
-            "for i in range(8):\n kept.append(bytearray(1 << 20))\n time.sleep(0.25)\n")
+    code = ("import os, time\nkept = []\n"
+            "for i in range(8):\n kept.append(bytearray(1 << 20))\n time.sleep(0.25)\n"
+            "os._exit(0)\n")  # before it frees them
     record(whyslow, sys.executable, "-c", code, options=("--snapshot", "200ms", *USER),
            env={"PYTHONMALLOC": "malloc"})
     heap = Heap("r.whyslow")
@@ -246,7 +249,7 @@ def case_snapshots():
                            " ORDER BY snapshot").fetchall()
     sizes = [row["bytes"] for row in rows]
     print(sizes)
-    assert len(sizes) >= 5 and sizes == sorted(sizes) and sizes[-1] - sizes[0] >= 4 << 20, sizes
+    assert len(sizes) >= 5 and all(b > a - 4096 for a, b in zip(sizes, sizes[1:])) and sizes[-1] - sizes[0] >= 4 << 20, sizes
     assert all(size <= max(row["peak_bytes"] for row in heap.processes) for size in sizes)
 
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 enum { FIXTURE_STACKS = 40, FIXTURE_THREADS = 3, FIXTURE_WAITS = 12, FIXTURE_WAIT_EVERY = 8 };
+enum { FIXTURE_SITES = 6, FIXTURE_SNAPSHOT_EVERY = 64 };
 enum { FIXTURE_CALLS = 9, FIXTURE_DEVICES = 5, FIXTURE_CONNECTIONS = 6, FIXTURE_REQUESTS = 7 };
 
 struct fixture {
@@ -17,6 +18,7 @@ struct fixture {
     uint32_t waits[FIXTURE_WAITS];
     uint32_t calls[FIXTURE_CALLS], devices[FIXTURE_DEVICES];
     uint32_t connections[FIXTURE_CONNECTIONS], requests[FIXTURE_REQUESTS];
+    uint32_t sites[FIXTURE_SITES];
     uint64_t samples; /* given so far */
 };
 
@@ -188,6 +190,18 @@ static inline int fixture_requests(struct sink *sink, struct fixture *fixture)
     return 0;
 }
 
+/* Sites of every kind, one without a stack. */
+static inline int fixture_sites(struct sink *sink, struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < FIXTURE_SITES; i++) {
+        struct heap_site_info info = {fixture->threads[i % FIXTURE_THREADS],
+                                      i == 2 ? 0 : fixture->stacks[i / 2],
+                                      (enum heap_kind)(i % HEAP_KINDS)};
+        FIXTURE_TRY(sink_heap_site(sink, &info, &fixture->sites[i]));
+    }
+    return 0;
+}
+
 static inline int fixture_begin(struct sink *sink, struct fixture *fixture)
 {
     *fixture = (struct fixture){0};
@@ -196,6 +210,7 @@ static inline int fixture_begin(struct sink *sink, struct fixture *fixture)
     FIXTURE_TRY(fixture_waits(sink, fixture));
     FIXTURE_TRY(fixture_calls(sink, fixture));
     FIXTURE_TRY(fixture_requests(sink, fixture));
+    FIXTURE_TRY(fixture_sites(sink, fixture));
     struct series_info cpu = {"cpu", SERIES_SUM, UNIT_NS, "time on a CPU"};
     struct series_info rss = {"rss", SERIES_LEVEL, UNIT_BYTES, "resident memory"};
     FIXTURE_TRY(sink_series(sink, &cpu, &fixture->cpu));
@@ -316,6 +331,85 @@ static inline int fixture_io(struct sink *sink, const struct fixture *fixture)
     return sink_request_event(sink, &event);
 }
 
+/* And an event of the heap, after which a site, a process and a moment say more than before. */
+static inline struct heap_event fixture_heap_event(const struct fixture *fixture, uint64_t at)
+{
+    uint64_t piece = at / (2 * FIXTURE_THREADS) % 97;
+    return (struct heap_event){
+        .thread = fixture->threads[at % FIXTURE_THREADS],
+        .stack = fixture->stacks[piece % FIXTURE_STACKS],
+        .kind = at / FIXTURE_THREADS % 2 ? HEAP_EVENT_FREED : HEAP_EVENT_ALLOCATED,
+        .address = 0x7f0000000000 + piece * 4096 + at % FIXTURE_THREADS,
+        .size = piece * piece,
+        .time_ns = 6000 + at * 8,
+    };
+}
+
+/* Field by field: there is padding between them. */
+static inline bool fixture_same_event(const struct heap_event *a, const struct heap_event *b)
+{
+    return a->thread == b->thread && a->stack == b->stack && a->kind == b->kind &&
+           a->address == b->address && a->size == b->size && a->time_ns == b->time_ns;
+}
+
+static inline struct heap_tally fixture_heap_tally(uint64_t at)
+{
+    return (struct heap_tally){
+        .allocations = at + 1,
+        .allocated_bytes = (at + 1) * 1000,
+        .frees = at,
+        .freed_bytes = at * 999,
+        .temporary = at / 2,
+        .temporary_bytes = at * 3,
+        .peak_count = -(int64_t)at,
+        .peak_bytes = at % 2 ? INT64_MIN : INT64_MAX,
+        .grown = at / 3,
+        .grown_bytes = at * 7,
+        .moved = at / 4,
+        .chain_max = at % 100,
+        .size_max = at << at % 30,
+        .lived_ns = at * 4000000,
+        .samples = at + 2,
+        .variance = (double)at / 8,
+    };
+}
+
+static inline struct heap_process_tally fixture_heap_process(uint64_t at)
+{
+    struct heap_process_tally tally = {at + 1, at + 2, at + 3, at + 4, at + 5,
+                                       at + 6, at + 7, at + 8, {0},    {0}};
+    tally.sizes[at % HEAP_SIZE_BUCKETS] = INT64_MAX - at;
+    tally.lives[at % HEAP_LIFE_BUCKETS] = at + 1;
+    return tally;
+}
+
+static inline int fixture_snapshot(struct sink *sink, const struct fixture *fixture, uint64_t at)
+{
+    struct heap_snapshot_info info = {2, at, (enum heap_snapshot_why)(at / 64 % 2)};
+    uint32_t id;
+    FIXTURE_TRY(sink_heap_snapshot(sink, &info, &id));
+    for (uint32_t i = 0; i < 3; i++) {
+        struct heap_snapshot_row row = {id, fixture->stacks[i], (int64_t)i - 1, (int64_t)at};
+        FIXTURE_TRY(sink_heap_snapshot_row(sink, &row));
+    }
+    return 0;
+}
+
+static inline int fixture_heap(struct sink *sink, const struct fixture *fixture)
+{
+    uint64_t at = fixture->samples / FIXTURE_WAIT_EVERY;
+    struct heap_event event = fixture_heap_event(fixture, at);
+    struct heap_tally tally = fixture_heap_tally(at);
+    struct heap_process_tally process = fixture_heap_process(at);
+    struct heap_moment moment = {2, 6000 + at * 8000, at * 10, at % 3};
+    FIXTURE_TRY(sink_heap_event(sink, &event));
+    FIXTURE_TRY(sink_heap_site_set(sink, fixture->sites[at % FIXTURE_SITES], &tally));
+    FIXTURE_TRY(sink_heap_process_set(sink, 2, &process));
+    if (at % FIXTURE_SNAPSHOT_EVERY == 0)
+        FIXTURE_TRY(fixture_snapshot(sink, fixture, at));
+    return sink_heap_moment(sink, &moment);
+}
+
 static inline int fixture_samples(struct sink *sink, struct fixture *fixture, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -324,6 +418,7 @@ static inline int fixture_samples(struct sink *sink, struct fixture *fixture, ui
         if (fixture->samples % FIXTURE_WAIT_EVERY == 0) {
             FIXTURE_TRY(fixture_wait(sink, fixture));
             FIXTURE_TRY(fixture_io(sink, fixture));
+            FIXTURE_TRY(fixture_heap(sink, fixture));
         }
         fixture->samples++;
     }

@@ -33,6 +33,8 @@ static struct heap_thread rig_threads[RIG_THREADS];
 static bool rig_no_memory;
 static unsigned rig_logged, rig_logged_frees;
 
+__thread struct heap_self heap_self __attribute__((tls_model("initial-exec")));
+
 long heap_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
     return syscall(number, a, b, c, d, e, f);
@@ -101,7 +103,7 @@ static void rig_entries_forget(void)
             struct heap_middle *middle = heap_middles[plane][i];
             for (unsigned r = 0; middle && r < HEAP_MIDDLE_REGIONS; r++)
                 if (middle->regions[r])
-                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(struct heap_entry_row));
+                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(union heap_slot));
             if (middle)
                 munmap(middle, sizeof(*middle));
             heap_middles[plane][i] = NULL;

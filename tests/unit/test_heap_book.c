@@ -425,6 +425,7 @@ static void a_log_is_told_of_everything(void **state)
     (void)state;
     rig_begin(true);
     rig_header.log = 1;
+    assert_true(heap_book_begin());
     rig_logged = rig_logged_frees = 0;
     book(0, 1, 10, 2);
     struct heap_entry_row row = heap_book_take(&rig_threads[0], rig_memory(1));
@@ -443,6 +444,7 @@ static void sampled(uint64_t size)
 {
     rig_begin(true);
     rig_header.sample_bytes = EVERY;
+    assert_true(heap_book_begin());
     struct heap_thread *thread = &rig_threads[0];
     thread->random = size * 2654435761u + 1;
     thread->countdown = interval(thread);
@@ -497,6 +499,7 @@ static void every_thread_draws_its_own_beginning(void **state)
     (void)state;
     rig_begin(false);
     rig_header.sample_bytes = EVERY;
+    assert_true(heap_book_begin());
     uint64_t first[RIG_THREADS];
     double sum = 0;
     for (unsigned t = 0; t < RIG_THREADS; t++) {
@@ -515,6 +518,7 @@ static void temporary_samples_know_of_calls_between(void **state)
     (void)state;
     rig_begin(true);
     rig_header.sample_bytes = 1 << 20;
+    assert_true(heap_book_begin());
     struct heap_thread *thread = &rig_threads[0];
     assert_true(heap_book_wants(thread, UINT64_C(1) << 30));
     book(0, 1, UINT64_C(1) << 30, 2);

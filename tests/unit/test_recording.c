@@ -146,6 +146,37 @@ static int to_wait_event(void *context, const struct wait_event *row)
     (void)context;
     return sink_wait_event(&copied.sink, row);
 }
+static int to_heap_site(void *context, const struct recorded_heap_site *row)
+{
+    (void)context;
+    uint32_t id;
+    assert_int_equal(sink_heap_site(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return sink_heap_site_set(&copied.sink, id, &row->tally);
+}
+static int to_heap_process(void *context, const struct recorded_heap_process *row)
+{
+    (void)context;
+    return sink_heap_process_set(&copied.sink, row->process, &row->tally);
+}
+static int to_heap_snapshot(void *context, const struct recorded_heap_snapshot *row)
+{
+    (void)context;
+    uint32_t id;
+    assert_int_equal(sink_heap_snapshot(&copied.sink, &row->info, &id), 0);
+    assert_int_equal(id, row->id);
+    return 0;
+}
+static int to_heap_snapshot_row(void *context, const struct heap_snapshot_row *row)
+{
+    (void)context;
+    return sink_heap_snapshot_row(&copied.sink, row);
+}
+static int to_heap_moment(void *context, const struct heap_moment *row)
+{
+    (void)context;
+    return sink_heap_moment(&copied.sink, row);
+}
 static int to_counter(void *context, const struct recorded_counter *row)
 {
     (void)context;
@@ -169,6 +200,24 @@ static void copy_stacks(struct recording *recording)
         assert_int_equal(sink_stack(&copied.sink, parent, frame, &id), 0);
         assert_int_equal(id, stack);
     }
+}
+
+static void copy_heap(struct recording *recording)
+{
+    assert_int_equal(recording_each_heap_site(recording, to_heap_site, NULL, NULL), 0);
+    assert_int_equal(recording_each_heap_process(recording, to_heap_process, NULL, NULL), 0);
+    assert_int_equal(recording_each_heap_snapshot(recording, to_heap_snapshot, NULL, NULL), 0);
+    assert_int_equal(recording_each_heap_snapshot_row(recording, to_heap_snapshot_row, NULL, NULL),
+                     0);
+    assert_int_equal(recording_each_heap_moment(recording, to_heap_moment, NULL, NULL), 0);
+    struct heap_cursor *cursor;
+    const struct heap_event *events;
+    size_t count;
+    assert_int_equal(heap_cursor_open(recording, &cursor, NULL), 0);
+    while (heap_cursor_next(cursor, &events, &count, NULL) > 0)
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(sink_heap_event(&copied.sink, &events[i]), 0);
+    heap_cursor_close(cursor);
 }
 
 static void copy_all(struct recording *recording)
@@ -195,6 +244,7 @@ static void copy_all(struct recording *recording)
     assert_int_equal(recording_each_connection(recording, to_connection, NULL, NULL), 0);
     assert_int_equal(recording_each_request(recording, to_request, NULL, NULL), 0);
     assert_int_equal(recording_each_request_event(recording, to_request_event, NULL, NULL), 0);
+    copy_heap(recording);
 }
 
 static void assert_same_tables(const struct sink_memory *a, const struct sink_memory *b)
@@ -333,6 +383,55 @@ static void assert_same_connections(const struct sink_memory *a, const struct si
                             sizeof(a->request_events.data[i]));
 }
 
+static void assert_same_heap(const struct sink_memory *a, const struct sink_memory *b)
+{
+    assert_int_equal(a->heap.sites.len, b->heap.sites.len);
+    for (size_t i = 0; i < a->heap.sites.len; i++) {
+        const struct heap_site_row *x = &a->heap.sites.data[i], *y = &b->heap.sites.data[i];
+        assert_memory_equal(&x->info, &y->info, sizeof(x->info));
+        assert_memory_equal(&x->tally, &y->tally, sizeof(x->tally));
+    }
+    assert_int_equal(a->heap.processes.len, b->heap.processes.len);
+    for (size_t i = 0; i < a->heap.processes.len; i++) {
+        const struct heap_process_book *x = &a->heap.processes.data[i],
+                                       *y = &b->heap.processes.data[i];
+        assert_true(x->process == y->process && x->known == y->known);
+        assert_memory_equal(&x->tally, &y->tally, sizeof(x->tally));
+        assert_int_equal(x->moments.len, y->moments.len);
+        for (size_t at = 0; at < x->moments.len; at++) {
+            const struct heap_moment *m = &x->moments.data[at], *n = &y->moments.data[at];
+            assert_true(m->process == n->process && m->time_ns == n->time_ns);
+            assert_true(m->live_bytes == n->live_bytes && m->rss_bytes == n->rss_bytes);
+        }
+    }
+}
+
+static void assert_same_snapshots(const struct sink_memory *a, const struct sink_memory *b)
+{
+    assert_int_equal(a->heap_snapshots.len, b->heap_snapshots.len);
+    for (size_t i = 0; i < a->heap_snapshots.len; i++) {
+        const struct heap_snapshot_info *x = &a->heap_snapshots.data[i],
+                                        *y = &b->heap_snapshots.data[i];
+        assert_true(x->process == y->process && x->time_ns == y->time_ns && x->why == y->why);
+    }
+    assert_int_equal(a->heap_snapshot_rows.len, b->heap_snapshot_rows.len);
+    assert_memory_equal(a->heap_snapshot_rows.data, b->heap_snapshot_rows.data,
+                        a->heap_snapshot_rows.len * sizeof(a->heap_snapshot_rows.data[0]));
+}
+
+/* They come back put together by thread. */
+static void assert_same_heap_events(const struct sink_memory *a, const struct sink_memory *b)
+{
+    size_t at = 0;
+    assert_int_equal(a->heap_events.len, b->heap_events.len);
+    for (uint32_t thread = 1; thread <= FIXTURE_THREADS; thread++)
+        for (size_t i = 0; i < a->heap_events.len; i++)
+            if (a->heap_events.data[i].thread == thread)
+                assert_true(
+                    fixture_same_event(&a->heap_events.data[i], &b->heap_events.data[at++]));
+    assert_int_equal(at, a->heap_events.len);
+}
+
 static void every_call_of_the_sink_comes_back(void **state)
 {
     (void)state;
@@ -351,6 +450,10 @@ static void every_call_of_the_sink_comes_back(void **state)
     assert_same_waits(&given, &copied);
     assert_same_calls(&given.calls, &copied.calls);
     assert_same_connections(&given, &copied);
+    assert_same_heap(&given, &copied);
+    assert_same_snapshots(&given, &copied);
+    assert_same_heap_events(&given, &copied);
+    assert_int_equal(copied.heap_events.len, 1000 / FIXTURE_WAIT_EVERY);
     assert_int_equal(copied.request_events.len, 1000 / FIXTURE_WAIT_EVERY);
     assert_int_equal(copied.wait_events.len, 1000 / FIXTURE_WAIT_EVERY);
     assert_int_equal(recording_count(recording, RECORDING_OBJECT), 3);

@@ -4,15 +4,16 @@
 #include "heap_account.h"
 
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
+#ifdef __GLIBC__ /* another libc may come without the kernel's headers */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#endif
 
 #define KNOWN __attribute__((noinline))
 
@@ -170,6 +171,7 @@ static void case_waits(void)
     account_tell("waits");
 }
 
+#ifdef __GLIBC__
 /* Whatever is not on the list ends the program. */
 static void case_seccomp(void)
 {
@@ -193,6 +195,7 @@ static void case_seccomp(void)
     work();
     say("behind the filter\n");
 }
+#endif
 
 static const struct {
     const char *name;
@@ -207,8 +210,11 @@ static const struct {
     {"killed", case_killed},
     {"segv", case_segv},
     {"waits", case_waits},
-    {"seccomp", case_seccomp},
     {"work", work},
+#ifdef __GLIBC__
+    {"seccomp", case_seccomp},
+#endif
+
 };
 
 int main(int argc, char **argv)

@@ -151,10 +151,24 @@ static void mappings(void)
 
 static void libraries(void)
 {
+    const char *error = dlerror();
+    printf("errors before: %s\n", error ? error : "none");
     void *library = dlopen("libm.so.6", RTLD_NOW);
     void *again = dlopen("libm.so.6", RTLD_NOW | RTLD_NOLOAD);
     said("dlopen() gives the same", library && library == again);
     said("dlclose() closes", dlclose(library) == 0 && dlclose(again) == 0);
+}
+
+/* In C++, while this is a program in C. */
+static void plugin(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    int (*run)(int) = library ? (int (*)(int))dlsym(library, "heap_hooks_plugin") : NULL;
+    printf("plugin: %d\n", run ? run(1000) : -1);
+    const char *error = dlerror();
+    printf("and no error: %s\n", error ? error : "none");
+    if (library)
+        dlclose(library);
 }
 
 /* ---- threads ---- */
@@ -286,7 +300,8 @@ static void others(void)
         _exit(7);
     }
     printf("vfork: %d\n", WEXITSTATUS(status_of(pid)));
-    char *arguments[] = {"sh", "-c", "exit 9", NULL};
+    char name[] = "sh", option[] = "-c", script[] = "exit 9";
+    char *arguments[] = {name, option, script, NULL};
     if (posix_spawnp(&pid, "sh", NULL, NULL, arguments, environ) == 0)
         printf("posix_spawn: %d\n", WEXITSTATUS(status_of(pid)));
     printf("system: %d\n", WEXITSTATUS(system("exit 11")));
@@ -303,7 +318,7 @@ static void others(void)
     printf("abort: %d\n", WTERMSIG(status_of(pid)));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     errno = EDOM;
     values();
@@ -311,6 +326,8 @@ int main(void)
     alignments();
     mappings();
     libraries();
+    if (argc > 1)
+        plugin(argv[1]);
     threads();
     fflush(NULL);
     forks();

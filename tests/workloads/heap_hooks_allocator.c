@@ -50,6 +50,7 @@ EXPORTED void free(void *memory)
     (void)memory;
 }
 
+size_t malloc_usable_size(void *memory);
 EXPORTED size_t malloc_usable_size(void *memory)
 {
     return memory ? ((const size_t *)memory)[-2] : 0;

@@ -227,8 +227,8 @@ static void case_entries(void)
 {
     thread_count = 1;
     piece_count = argument(0, 200);
-    allocate_all(0);
     void (*cfree_)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "cfree");
+    allocate_all(0);
     if (cfree_ && !getenv("KNOWN_SKIP")) {
         struct piece piece;
         known_malloc(&piece, 77);

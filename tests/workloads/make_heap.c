@@ -10,6 +10,7 @@
  * log      the same, and four events of it one by one
  * kernel   of a running program, as the kernel tier sees it: earlier allocations unseen
  * machine  the same as seen from the whole machine: no root
+ * large    100 million allocations at 10,000 stacks of four threads, told twenty times
  * empty    recorded with --heap, but nothing was allocated
  * bare     one allocation without stack or name; no moment, no process figures
  * hostile  names with markup, escapes and newlines */
@@ -33,6 +34,7 @@ struct scene {
     uint32_t main_thread, worker, writer; /* the last is the report's only one */
     struct heap_process_tally tallies[2]; /* of the two */
     bool sampled, more, kernel;
+    struct recording_writer *file;
 };
 
 /* What one thread did at one stack: pieces of one size. */
@@ -383,6 +385,71 @@ static void hostile_make(struct scene *scene)
     documents(scene, "command");
 }
 
+/* Functions call each other as in a tree; 20 frames deep at least, at most three ways to go. */
+enum { LARGE_STACKS = 10000, LARGE_FUNCTIONS = 2000, LARGE_THREADS = 4, LARGE_ROUNDS = 20 };
+
+static void large_stacks(struct scene *scene, uint32_t *stacks)
+{
+    struct made *made = &scene->world.made;
+    static uint32_t frames[LARGE_FUNCTIONS];
+    for (uint32_t i = 0; i < LARGE_FUNCTIONS; i++) {
+        char name[64], file[64];
+        snprintf(name, sizeof(name), "shop::module_%u::function_%u", i / 50, i);
+        snprintf(file, sizeof(file), "/src/module_%u.cc", i / 50);
+        uint64_t address = 0x100000 + i * 0x200;
+        uint32_t function = made_function(made, name, scene->world.app, file, i, address);
+        frames[i] = made_code(made, scene->world.app, address + 0x40, function, file, i + 3);
+    }
+    uint32_t called = made_frame(made, FRAME_NAMED, 0, 0, "malloc", 0);
+    for (uint32_t i = 0; i < LARGE_STACKS; i++) {
+        uint32_t id = 0, seed = i;
+        for (uint32_t depth = 0; depth < 20; depth++) {
+            uint32_t turn = depth < 11 ? 0 : seed % 3;
+            seed = depth < 11 ? seed : seed / 3;
+            uint32_t at = (depth * 97 + turn * 31 + (depth < 19 ? 0 : i)) % LARGE_FUNCTIONS;
+            made_check(sink_stack(made->sink, id, frames[at], &id), "stack");
+        }
+        made_check(sink_stack(made->sink, id, called, &stacks[i]), "stack");
+    }
+}
+
+static void large_round(struct scene *scene, const uint32_t *stacks, uint64_t round)
+{
+    struct sink *sink = scene->world.made.sink;
+    for (uint32_t i = 0; i < LARGE_STACKS * LARGE_THREADS; i++) {
+        struct heap_site_info info = {1 + i % LARGE_THREADS, stacks[i / LARGE_THREADS], 0};
+        uint64_t count = 31 * round * (1 + i % 7 * (i % 3)), size = 16 + i % 977;
+        struct heap_tally tally = {.allocations = count,
+                                   .allocated_bytes = count * size,
+                                   .frees = count - i % 11,
+                                   .freed_bytes = (count - i % 11) * size,
+                                   .temporary = count / 5,
+                                   .temporary_bytes = count / 5 * size,
+                                   .peak_count = i % 11,
+                                   .peak_bytes = (int64_t)(i % 11 * size),
+                                   .size_max = size,
+                                   .lived_ns = count * 12345678,
+                                   .samples = count};
+        uint32_t id;
+        made_check(sink_heap_site(sink, &info, &id), "site");
+        made_check(sink_heap_site_set(sink, id, &tally), "tally");
+    }
+    made_check(recording_writer_commit(scene->file), "commit");
+}
+
+static void large_make(struct scene *scene)
+{
+    static uint32_t stacks[LARGE_STACKS];
+    programs(scene);
+    (void)world_thread(&scene->world, scene->shop, 4713, "worker", 0, 0);
+    large_stacks(scene, stacks);
+    for (uint64_t round = 1; round <= LARGE_ROUNDS; round++)
+        large_round(scene, stacks, round);
+    processes(scene);
+    moments(scene);
+    documents(scene, "command");
+}
+
 static void make(struct scene *scene, const char *kind)
 {
     scene->more = strcmp(kind, "more") == 0;
@@ -390,6 +457,8 @@ static void make(struct scene *scene, const char *kind)
     scene->kernel = strcmp(kind, "kernel") == 0;
     if (strcmp(kind, "empty") == 0)
         empty_make(scene);
+    else if (strcmp(kind, "large") == 0)
+        large_make(scene);
     else if (strcmp(kind, "bare") == 0)
         bare_make(scene);
     else if (strcmp(kind, "hostile") == 0)
@@ -411,7 +480,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "make-heap KIND FILE: %s\n", why.what);
         return 2;
     }
-    struct scene scene = {.world.made = {.sink = recording_writer_sink(writer)}};
+    struct scene scene = {.world.made = {.sink = recording_writer_sink(writer)}, .file = writer};
     make(&scene, argv[1]);
     int r = recording_writer_finish(writer, &why);
     recording_writer_close(writer);

@@ -1,0 +1,20 @@
+# Each view is whole; several may be asked for; --limit counts rows.
+make-heap plain rec.whyslow
+view() {
+    echo "--- $*"
+    whyslow heap rec.whyslow "$@" | sed '1,/^mapped /d'
+}
+view --functions --limit 0
+view --peak
+view --leaks
+view --leaks --limit 2
+view --churn --limit 3
+view --temporary-sites
+view --growth
+view --threads
+view --images
+view --sizes
+view --timeline --limit 4
+view --peak --images --limit 1
+echo "--- markdown"
+whyslow heap rec.whyslow --leaks --limit 2 --markdown | sed '1,/^| mapped/d'
