@@ -278,13 +278,13 @@ int main(int argc, char **argv)
         return fail("collect", &why);
     names_join(&run);
     print(&run);
+    free(run.function_of);
     heap_kernel_ops.close(run.heap);
     collector_cpu.close(run.cpu);
     struct spawn_result result;
     if (run.spawn && spawn_finish(run.spawn, &result, &why) < 0)
         return fail("finish", &why);
     spawn_close(run.spawn);
-    free(run.function_of);
     sink_memory_deinit(&run.memory);
     return 0;
 }
