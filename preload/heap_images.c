@@ -13,7 +13,7 @@
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 #define HAS_FIND_OBJECT 1
-extern int _dl_find_object(void *address, struct dl_find_object *ret) __attribute__((weak));
+#pragma weak _dl_find_object
 #endif
 
 enum { LISTED_MAX = 1024 };

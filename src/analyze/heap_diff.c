@@ -57,7 +57,7 @@ static int side_add(struct merging *merging, const struct heap_sums *sums, bool 
     const struct heap_sum_list *list = &sums->per[HEAP_PER_FUNCTION];
     for (size_t i = 0; i < list->count; i++) {
         const struct heap_sum *sum = &list->rows[i];
-        struct heap_place place = heap_place_of(profile, sum->stack);
+        struct heap_place place = heap_place_of(&sums->owners, sum->stack);
         struct heap_diff_row row = {
             .function = profile->functions[sum->id].name,
             .image = base_name(profile->images[place.image].path),

@@ -80,12 +80,9 @@ static double pct_of(double part, double whole)
 }
 
 /* The name of the function that a row is about. */
-static struct str name_of(const struct noting *noting, const struct heap_sum *sum)
+static const char *name_of(const struct noting *noting, const struct heap_sum *sum)
 {
-    enum { NAME_BYTES_MAX = 120 };
-    struct str name = noting->sums->heap->profile.functions[sum->id].name;
-    name.len = MIN(name.len, (size_t)NAME_BYTES_MAX);
-    return name;
+    return heap_name(noting->arena, noting->sums->heap->profile.functions[sum->id].name);
 }
 
 static void note_growing(struct noting *noting, const struct heap_sum *sum)
@@ -100,10 +97,10 @@ static void note_growing(struct noting *noting, const struct heap_sum *sum)
                            ? arena_printf(noting->arena, ", %s a second",
                                           number_text(noting, (double)more / seconds, UNIT_BYTES))
                            : "";
-    const char *text = arena_printf(noting->arena, "more at each of %u snapshots: %s to %s%s, %.*s",
+    const char *text = arena_printf(noting->arena, "more at each of %u snapshots: %s to %s%s, %s",
                                     rise->snapshots, bytes_text(noting, rise->first_bytes),
                                     bytes_text(noting, rise->last_bytes), rate,
-                                    STR_FMT(name_of(noting, sum)));
+                                    name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_GROWING, text, rise->snapshots, (uint64_t)more,
                                         sum->stack});
 }
@@ -116,9 +113,9 @@ static void note_not_freed(struct noting *noting, const struct heap_sum *sum)
     if (bytes < (int64_t)bound->bytes || pct < bound->pct)
         return;
     const char *text = arena_printf(
-        noting->arena, "%s in %s not freed at the end, %.0f%% of the peak, %.*s",
+        noting->arena, "%s in %s not freed at the end, %.0f%% of the peak, %s",
         bytes_text(noting, bytes), pieces_text(noting, heap_live_count(&sum->figures)), pct,
-        STR_FMT(name_of(noting, sum)));
+        name_of(noting, sum));
     note_add(noting,
              (struct heap_note){HEAP_NOTE_NOT_FREED, text, (uint64_t)heap_live_count(&sum->figures),
                                 (uint64_t)bytes, sum->stack});
@@ -131,9 +128,9 @@ static void note_one_place(struct noting *noting, const struct heap_sum *sum)
     if (sum->figures.peak_bytes < (int64_t)bound->bytes || pct < bound->pct)
         return;
     const char *text = arena_printf(
-        noting->arena, "%.0f%% of the peak is of one function: %s in %s, %.*s", pct,
+        noting->arena, "%.0f%% of the peak is of one function: %s in %s, %s", pct,
         bytes_text(noting, sum->figures.peak_bytes), pieces_text(noting, sum->figures.peak_count),
-        STR_FMT(name_of(noting, sum)));
+        name_of(noting, sum));
     note_add(noting,
              (struct heap_note){HEAP_NOTE_ONE_PLACE, text, (uint64_t)sum->figures.peak_count,
                                 (uint64_t)sum->figures.peak_bytes, sum->stack});
@@ -149,9 +146,9 @@ static void note_temporary(struct noting *noting, const struct heap_sum *sum)
         return;
     const char *text = arena_printf(
         noting->arena,
-        "%s of %s allocations (%.0f%%) freed before the thread's next one, %s together, %.*s",
+        "%s of %s allocations (%.0f%%) freed before the thread's next one, %s together, %s",
         count_text(noting, figures->temporary), count_text(noting, figures->allocations), pct,
-        bytes_text(noting, (int64_t)figures->temporary_bytes), STR_FMT(name_of(noting, sum)));
+        bytes_text(noting, (int64_t)figures->temporary_bytes), name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_TEMPORARY, text, figures->temporary,
                                         figures->temporary_bytes, sum->stack});
 }
@@ -165,9 +162,9 @@ static void note_small(struct noting *noting, const struct heap_sum *sum)
     if (figures->allocations < bound->count || pct < bound->pct || mean > (double)bound->size_most)
         return;
     const char *text = arena_printf(
-        noting->arena, "%s allocations of %s on average, %.0f%% of all, %.*s",
+        noting->arena, "%s allocations of %s on average, %.0f%% of all, %s",
         count_text(noting, figures->allocations), number_text(noting, mean, UNIT_BYTES), pct,
-        STR_FMT(name_of(noting, sum)));
+        name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_SMALL_PIECES, text, figures->allocations,
                                         figures->allocated_bytes, sum->stack});
 }
@@ -181,9 +178,9 @@ static void note_grown(struct noting *noting, const struct heap_sum *sum)
     const char *text = arena_printf(
         noting->arena,
         "the same memory grown up to %s times in turn: %s reallocations to a larger size, %s of "
-        "them moved, %.*s",
+        "them moved, %s",
         count_text(noting, figures->chain_max), count_text(noting, figures->grown),
-        count_text(noting, figures->moved), STR_FMT(name_of(noting, sum)));
+        count_text(noting, figures->moved), name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_GROWN_AGAIN, text, figures->grown,
                                         figures->grown_bytes, sum->stack});
 }

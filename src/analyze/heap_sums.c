@@ -89,7 +89,7 @@ static struct heap_place place_of(struct adding *adding, uint32_t stack)
 {
     struct heap_place *place = &adding->places[stack];
     if (place->function == UINT32_MAX)
-        *place = heap_place_of(&adding->heap->profile, stack);
+        *place = heap_place_of(&adding->sums->owners, stack);
     return *place;
 }
 
@@ -429,7 +429,8 @@ static int add_all(struct adding *adding)
     const struct heap *heap = adding->heap;
     size_t stacks = heap->profile.stack_count;
     adding->places = arena_alloc(adding->arena, (stacks + 1) * sizeof(*adding->places));
-    if (!adding->places)
+    if (!adding->places ||
+        heap_owners_init(adding->arena, &heap->profile, &adding->sums->owners) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < stacks; i++)
         adding->places[i].function = UINT32_MAX;

@@ -71,8 +71,17 @@ struct heap_mapped {
     uint64_t mapped, mapped_bytes, unmapped, unmapped_bytes;
 };
 
+/* Whose functions are; each is asked about once. */
+struct heap_owners {
+    const struct profile *profile;
+    uint8_t *known; /* by function id */
+};
+MUST_USE int heap_owners_init(struct arena *arena, const struct profile *profile,
+                              struct heap_owners *ret);
+
 struct heap_sums {
     const struct heap *heap;
+    struct heap_owners owners;
     struct heap_figures all;
     struct heap_sum_list per[HEAP_PERS];
     struct heap_mapped *mapped; /* most bytes first */
@@ -119,8 +128,10 @@ struct heap_place {
     uint32_t line;
     bool inlined; /* into its caller */
 };
-struct heap_place heap_place_of(const struct profile *profile, uint32_t stack);
+struct heap_place heap_place_of(const struct heap_owners *owners, uint32_t stack);
 /* "load ← parse ← main": that function and its callers, for a line of a table. */
-const char *heap_where(struct arena *arena, const struct profile *profile, uint32_t stack);
+const char *heap_where(struct arena *arena, const struct heap_owners *owners, uint32_t stack);
 /* What was called: "malloc", "operator new"; empty if the stack does not say. */
-struct str heap_entry_of(const struct profile *profile, uint32_t stack);
+struct str heap_entry_of(const struct heap_owners *owners, uint32_t stack);
+/* A name that is long with what stands in its brackets left out: "std::map<…>::find(…)". */
+const char *heap_name(struct arena *arena, struct str name);

@@ -3,9 +3,10 @@
 
 #include "analyze/categories.h"
 
+#include <errno.h>
 #include <string.h>
 
-enum { SHOWN_MAX = 3, WALKED_MAX = 512, NAME_BYTES_MAX = 120 };
+enum { SHOWN_MAX = 3, WALKED_MAX = 512 };
 
 /* Functions whose only job is to get memory for their caller. A '*' at the end is any end. */
 static const char *const wrappers[] = {
@@ -28,40 +29,23 @@ static const char *const wrappers[] = {
     "sbrk",
     "brk",
     "munmap",
-    /* C++: what stands between `new` and whoever wrote a container */
+    /* C++: right above operator new */
     "operator new*",
     "std::__new_allocator<*",
     "__gnu_cxx::new_allocator<*",
     "std::allocator<*",
     "std::allocator_traits<*",
-    "std::__allocate_guarded*",
-    "std::_Vector_base<*",
-    "std::vector<*",
-    "std::__cxx11::basic_string<*",
-    "std::basic_string<*",
-    "std::_Rb_tree<*",
-    "std::_Hashtable<*",
-    "std::__detail::*",
-    "std::map<*",
-    "std::unordered_map<*",
-    "std::__cxx11::list<*",
-    "std::__cxx11::_List_base<*",
-    "std::_Deque_base<*",
-    "std::deque<*",
-    "std::make_unique<*",
-    "std::make_shared<*",
-    "std::allocate_shared<*",
-    "std::__shared_ptr<*",
-    "std::__shared_count<*",
-    "std::shared_ptr<*",
-    "std::function<*",
-    "std::_Function_base::*",
-    "std::pmr::*",
+    /* Rust: above __rust_alloc */
+    "alloc::alloc::*",
+    "alloc::raw_vec::*",
+    "<alloc::alloc::*",
+    "__rg_*",
     /* programs' own */
     "xmalloc*",
     "xcalloc*",
     "xrealloc*",
     "xstrdup*",
+    "xmemdup*",
     "zmalloc*",
     "zcalloc*",
     "zrealloc*",
@@ -96,12 +80,16 @@ static const char *const wrappers[] = {
     "CRYPTO_realloc*",
     "CRYPTO_strdup*",
     "av_malloc*",
-    "alloc::alloc::*",
-    "alloc::raw_vec::*",
-    "<alloc::*",
-    "__rg_*",
     "obstack_*",
     "_obstack_*",
+    "ggc_internal_*",
+};
+
+/* Libraries that are compiled into programs: as the linker knows them, or as people do. */
+static const char *const inside[] = {
+    "_ZNSt*",         "_ZNKSt*",         "_ZSt*",    "_ZNSs*",       "_ZNKSs*",
+    "_ZN9__gnu_cxx*", "_ZNK9__gnu_cxx*", "std::*",   "__gnu_cxx::*", "alloc::*",
+    "<alloc::*",      "core::*",         "<core::*", "<std::*",
 };
 
 static bool matches(struct str name, const char *pattern)
@@ -112,15 +100,19 @@ static bool matches(struct str name, const char *pattern)
     return name.len >= len - 1 && memcmp(name.data, pattern, len - 1) == 0;
 }
 
+static bool matches_any(struct str name, const char *const *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (matches(name, patterns[i]))
+            return true;
+    return false;
+}
+
 static bool is_allocator(const struct profile_function *function)
 {
     const char *category = category_of(function);
-    if (category && strcmp(category, "alloc") == 0)
-        return true;
-    for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++)
-        if (matches(function->name, wrappers[i]))
-            return true;
-    return false;
+    return (category && strcmp(category, "alloc") == 0) ||
+           matches_any(function->name, wrappers, ARRAY_SIZE(wrappers));
 }
 
 static bool is_library(struct str path)
@@ -143,6 +135,39 @@ static bool is_root(struct str name)
            str_is(name, "clone3") || str_is(name, "__clone3");
 }
 
+/* Whose a function is. */
+enum owner { OWNER_NOT_ASKED, OWNER_PROGRAM, OWNER_LIBRARY, OWNER_ALLOCATOR };
+
+static enum owner owner_find(const struct profile *profile, const struct profile_function *function)
+{
+    if (is_allocator(function))
+        return OWNER_ALLOCATOR;
+    /* A walk that ended early says so in a frame without an image. */
+    bool nowhere = function->unnamed && function->image == 0;
+    bool library = nowhere || is_library(profile->images[function->image].path) ||
+                   is_root(function->name) ||
+                   matches_any(function->linkage, inside, ARRAY_SIZE(inside)) ||
+                   matches_any(function->name, inside, ARRAY_SIZE(inside));
+    return library ? OWNER_LIBRARY : OWNER_PROGRAM;
+}
+
+int heap_owners_init(struct arena *arena, const struct profile *profile, struct heap_owners *ret)
+{
+    uint8_t *known = arena_alloc(arena, profile->function_count + 1);
+    if (!known)
+        return -ENOMEM;
+    *ret = (struct heap_owners){profile, known};
+    return 0;
+}
+
+static enum owner owner_of(const struct heap_owners *owners, uint32_t function)
+{
+    if (owners->known[function] == OWNER_NOT_ASKED)
+        owners->known[function] = (uint8_t)owner_find(owners->profile,
+                                                      &owners->profile->functions[function]);
+    return (enum owner)owners->known[function];
+}
+
 /* From the innermost place of a stack outwards. */
 struct walk {
     const struct profile *profile;
@@ -150,7 +175,7 @@ struct walk {
     unsigned walked;
 };
 
-static const struct profile_place *walk_next(struct walk *walk, struct heap_place *ret)
+static bool walk_next(struct walk *walk, struct heap_place *ret)
 {
     const struct profile *profile = walk->profile;
     while (walk->stack != 0 && walk->walked < WALKED_MAX) {
@@ -167,9 +192,9 @@ static const struct profile_place *walk_next(struct walk *walk, struct heap_plac
                                    .file = place->file,
                                    .line = place->line,
                                    .inlined = walk->place < frame->place_count};
-        return place;
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 /* The innermost frame is what was called, whatever its name: the recorder put it there. */
@@ -185,26 +210,20 @@ static void walk_begin(struct walk *walk, const struct profile *profile, uint32_
                           .stack = called ? profile->stacks[stack].parent : stack};
 }
 
-static bool is_own(const struct profile *profile, const struct heap_place *place)
-{
-    const struct profile_function *function = &profile->functions[place->function];
-    return !is_allocator(function) && !is_library(profile->images[place->image].path) &&
-           !is_root(function->name);
-}
-
 /* Walks to the place that heap_place_of() tells of; false: the stack has none. */
-static bool own_find(struct walk *walk, struct heap_place *ret)
+static bool own_find(const struct heap_owners *owners, struct walk *walk, struct heap_place *ret)
 {
     struct walk at = *walk, library = {0};
     struct heap_place place, outside = {0}, innermost = {0};
     bool any = false, any_outside = false;
     while (walk_next(&at, &place)) {
-        if (is_own(at.profile, &place)) {
+        enum owner owner = owner_of(owners, place.function);
+        if (owner == OWNER_PROGRAM) {
             *walk = at;
             *ret = place;
             return true;
         }
-        if (!any_outside && !is_allocator(&at.profile->functions[place.function])) {
+        if (!any_outside && owner == OWNER_LIBRARY) {
             any_outside = true;
             outside = place;
             library = at;
@@ -220,45 +239,46 @@ static bool own_find(struct walk *walk, struct heap_place *ret)
     return any;
 }
 
-struct heap_place heap_place_of(const struct profile *profile, uint32_t stack)
+struct heap_place heap_place_of(const struct heap_owners *owners, uint32_t stack)
 {
     struct walk walk;
     struct heap_place place = {0};
-    walk_begin(&walk, profile, stack);
-    own_find(&walk, &place);
+    walk_begin(&walk, owners->profile, stack);
+    own_find(owners, &walk, &place);
     return place;
 }
 
 static const char *name_add(struct arena *arena, const char *text, struct str name)
 {
-    name.len = MIN(name.len, (size_t)NAME_BYTES_MAX);
-    return arena_printf(arena, "%s%s%.*s", text, *text ? " ← " : "", STR_FMT(name));
+    return arena_printf(arena, "%s%s%s", text, *text ? " ← " : "", heap_name(arena, name));
 }
 
-const char *heap_where(struct arena *arena, const struct profile *profile, uint32_t stack)
+const char *heap_where(struct arena *arena, const struct heap_owners *owners, uint32_t stack)
 {
+    const struct profile_function *functions = owners->profile->functions;
     struct walk walk;
     struct heap_place place;
-    walk_begin(&walk, profile, stack);
-    if (!own_find(&walk, &place))
+    walk_begin(&walk, owners->profile, stack);
+    if (!own_find(owners, &walk, &place))
         return "[no stack]";
-    const char *text = name_add(arena, "", profile->functions[place.function].name);
+    const char *text = name_add(arena, "", functions[place.function].name);
     unsigned shown = 1;
     while (shown < SHOWN_MAX && walk_next(&walk, &place)) {
-        if (!is_own(profile, &place))
+        if (owner_of(owners, place.function) != OWNER_PROGRAM)
             continue;
-        text = name_add(arena, text, profile->functions[place.function].name);
+        text = name_add(arena, text, functions[place.function].name);
         shown++;
     }
     return text;
 }
 
-struct str heap_entry_of(const struct profile *profile, uint32_t stack)
+struct str heap_entry_of(const struct heap_owners *owners, uint32_t stack)
 {
-    struct walk walk = {.profile = profile, .stack = stack};
+    struct walk walk = {.profile = owners->profile, .stack = stack};
     struct heap_place place;
     if (!walk_next(&walk, &place))
         return STR("");
-    const struct profile_function *function = &profile->functions[place.function];
-    return is_called(profile, stack) || is_allocator(function) ? function->name : STR("");
+    bool called = is_called(owners->profile, stack) ||
+                  owner_of(owners, place.function) == OWNER_ALLOCATOR;
+    return called ? owners->profile->functions[place.function].name : STR("");
 }

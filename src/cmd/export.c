@@ -229,7 +229,7 @@ static int export_recording(const struct cmd_call *call, const struct exporter *
 {
     const struct export_cmd_opts *opts = call->opts;
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
-    struct profile profile;
+    struct profile profile = {0};
     struct series_honesty honesty;
     struct export_opts wanted = {.title = opts->title};
     int r = load(opts, exporter, recording, &arena, &profile, &wanted, why);

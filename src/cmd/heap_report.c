@@ -1,8 +1,6 @@
 /* The report of the heap: the head, the views that were asked for, or all of it on one screen. */
 #include "cmd/heap_parts.h"
 
-#include "present/wait_tables.h"
-
 #include <math.h>
 
 enum { STACKS_DRAWN = 3 /* frame by frame */ };
@@ -253,10 +251,10 @@ static void put_stacks(struct heap_run *run, struct value *root, const struct vi
 {
     for (size_t i = 0; i < MIN(list->count, (size_t)STACKS_DRAWN); i++)
         if (list->rows[i].stack != 0)
-            value_put_for(
-                root, SHOW_PEOPLE, arena_printf(run->arena, "%s_stack_%zu", view->key, i + 1),
-                arena_printf(run->arena, "Stack %zu", i + 1),
-                wait_tables_stack(run->arena, &run->main.heap.profile, list->rows[i].stack));
+            value_put_for(root, SHOW_PEOPLE,
+                          arena_printf(run->arena, "%s_stack_%zu", view->key, i + 1),
+                          arena_printf(run->arena, "Stack %zu", i + 1),
+                          heap_tables_stack(&run->main.tables, list->rows[i].stack));
 }
 
 static const char *const reachable =
@@ -369,7 +367,7 @@ static void put_evidence(struct heap_run *run, struct value *root)
     const struct heap_sum_list *list = &run->main.sums.per[HEAP_PER_STACK];
     if (list->count > 0 && list->rows[0].stack != 0)
         value_put_for(root, SHOW_PEOPLE, "evidence", "The stack with most of the peak",
-                      wait_tables_stack(run->arena, &run->main.heap.profile, list->rows[0].stack));
+                      heap_tables_stack(&run->main.tables, list->rows[0].stack));
 }
 
 static int put_overview(struct heap_run *run, struct value *root)

@@ -43,6 +43,7 @@ struct record_cmd_opts {
     uint64_t sample_bytes;
     uint64_t snapshot_ns;
     uint32_t temporary_within;
+    bool log;
     const char *tier;
     bool debuginfod;
     bool no_symbols;
@@ -93,6 +94,8 @@ static const struct opt record_options[] = {
     {"temporary", 0, OPT_U32, offsetof(struct record_cmd_opts, temporary_within), "N",
      "--heap calls temporary what is freed before the thread's Nth next allocation", "1", NULL,
      false},
+    {"log", 0, OPT_FLAG, offsetof(struct record_cmd_opts, log), NULL,
+     "--heap keeps every event, too: a few bytes each", NULL, NULL, false},
     {"tier", 0, OPT_CHOICE, offsetof(struct record_cmd_opts, tier), "TIER",
      "how waits, locks, calls and the heap are seen: by the kernel (needs root, or CAP_BPF and "
      "CAP_PERFMON), "
@@ -152,6 +155,7 @@ static int heap_check(const struct record_cmd_opts *opts, struct why *why)
     const char *name = opts->sample_bytes            ? "--sample"
                        : opts->snapshot_ns           ? "--snapshot"
                        : opts->temporary_within != 1 ? "--temporary"
+                       : opts->log                   ? "--log"
                                                      : NULL;
     if (name && !opts->heap)
         return why_set(why, WHY_USAGE, EINVAL, "add --heap, or leave it out",
@@ -344,7 +348,8 @@ static int record_run(const struct cmd_call *call, struct why *why)
                  .tier = tier,
                  .sample_bytes = opts->sample_bytes,
                  .snapshot_ns = opts->snapshot_ns,
-                 .temporary_within = opts->temporary_within},
+                 .temporary_within = opts->temporary_within,
+                 .log = opts->log},
         .output = opts->output,
         .duration_ns = opts->duration_ns,
         .progress = call->err,

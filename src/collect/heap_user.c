@@ -112,6 +112,8 @@ static int heap_drain(struct collector *c, struct why *why)
     if (c->stopped)
         return 0;
     int r = snapshots_look(c, now_ns);
+    if (r == 0)
+        r = heap_log_take(c);
     if (r == 0 && now_ns >= c->tick_ns) {
         c->tick_ns = now_ns + TICK_NS;
         r = tick(c, now_ns);
@@ -128,6 +130,7 @@ static int heap_stop(struct collector *c, struct why *why)
     c->stopped = true;
     __atomic_store_n(&preload_heap_header(c->preload)->over, 1, __ATOMIC_RELEASE);
     heap_ticker_stop(&c->ticker);
+    heap_log_stop(c);
     return r < 0 ? why_errno(why, -r, NULL, "the allocations could not be recorded") : 0;
 }
 
@@ -143,10 +146,22 @@ static void heap_close(struct collector *c)
     if (!c)
         return;
     heap_ticker_stop(&c->ticker);
+    heap_log_free(c);
     heap_windows_deinit(c);
     map_u64_deinit(&c->programs);
     VEC_FREE(&c->dirty);
     free(c);
+}
+
+static int parts_start(struct collector *c, struct why *why)
+{
+    int r = heap_ticker_start(&c->ticker, preload_heap_header(c->preload));
+    if (r < 0)
+        return why_errno(why, -r, NULL, "cannot start a thread");
+    r = heap_facts_put(c, false);
+    if (r < 0)
+        return why_errno(why, -r, NULL, "cannot write to the recording");
+    return heap_log_start(c, why);
 }
 
 int heap_user_start(const struct heap_opts *opts, struct preload_heap *preload,
@@ -171,11 +186,8 @@ int heap_user_start(const struct heap_opts *opts, struct preload_heap *preload,
     c->snapshot_ns = now_ns + opts->snapshot_ns;
     c->read_ns = now_ns + TICK_NS;
     c->own_start_ns = heap_own_cpu_ns();
-    int r = heap_ticker_start(&c->ticker, preload_heap_header(preload));
-    if (r < 0)
-        why_errno(why, -r, NULL, "cannot start a thread");
-    else if ((r = heap_facts_put(c, false)) < 0)
-        why_errno(why, -r, NULL, "cannot write to the recording");
+    c->log_waiting_end = &c->log_waiting;
+    int r = parts_start(c, why);
     if (r < 0) {
         heap_close(c);
         return r;

@@ -99,6 +99,8 @@ static int counters_put(struct collector *c)
         {"heap.failed", c->failed},
         {"heap.nested", c->nested},
         {"heap.snapshots", c->snapshots},
+        {"heap.events", c->events},
+        {"heap.events_lost", c->events_lost},
         {"heap.stacks", c->stacks_told},
         {"heap.incomplete", c->stacks_told - c->stacks_complete},
         {"heap.walks", c->walks},
@@ -150,6 +152,8 @@ static void facts_write(const struct collector *c, struct jsonw *json)
     number(json, "sample_bytes", c->opts.sample_bytes);
     number(json, "temporary_within", c->opts.temporary_within);
     number(json, "snapshot_ns", c->opts.snapshot_ns);
+    jsonw_key(json, "log");
+    jsonw_bool(json, c->opts.log);
     number(json, "processes", c->processes);
     number(json, "windows", header->windows);
     number(json, "refused", header->refused);

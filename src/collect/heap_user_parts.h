@@ -4,6 +4,7 @@
  * heap_user_windows.c  which process a window is of, and when it is read to the end
  * heap_user_stacks.c   nodes of its tree to stacks of the sink; threads
  * heap_user_rows.c     cells to sites, processes, moments and snapshots
+ * heap_user_log.c      every event, where that was asked for
  * heap_user_facts.c    the last words: counters, the document, why nothing was seen
  * heap_user_tick.c     the clock of lifetimes
  *
@@ -63,6 +64,13 @@ struct heap_layout {
     uint32_t threads_max, images_max, nodes_max, cells_max;
 };
 
+/* Where the reading of one thread's log stands. */
+struct heap_log_place {
+    uint32_t tick;
+    bool is_amid; /* an allocation: its second word is to come */
+    uint64_t address;
+};
+
 struct heap_window {
     uint32_t index;
     uint32_t pid;
@@ -79,6 +87,7 @@ struct heap_window {
     struct map_u64 sites;   /* of the sink to index + 1 of the first cell */
     struct map_u64 threads; /* tid to the sink's id */
     uint64_t moments, moment_ns;
+    VEC(struct heap_log_place) log_places;
 };
 
 struct heap_window_at {
@@ -118,7 +127,11 @@ struct collector {
     VEC(struct heap_window_at) windows;
     struct map_u64 programs; /* pid to HEAP_PROGRAM_…, since its last exec */
     uint32_t entry_frames[HEAP_BRK + 1];
-    VEC(uint32_t) dirty; /* scratch: cells */
+    VEC(uint32_t) dirty;                 /* scratch: cells */
+    struct heap_logs *logs;              /* NULL: not asked for */
+    struct heap_logs_piece *log_waiting; /* whose windows have no process yet */
+    struct heap_logs_piece **log_waiting_end;
+    size_t log_waiting_bytes;
     struct heap_uncovered uncovered_named[HEAP_UNCOVERED_MAX];
     size_t uncovered_count;
     char na[768];
@@ -129,7 +142,7 @@ struct collector {
     uint64_t allocations, allocated_bytes, frees, mapped;
     uint64_t unseen_frees, inherited_frees, failed, no_cell, no_entry, missed, nested, lost;
     uint64_t walks, frames, recognised, no_rules, snapshots;
-    uint64_t hook_bits;
+    uint64_t events, events_lost, hook_bits;
     bool nodes_full, cells_full;
 };
 enum { HEAP_PROGRAM_BEGAN = 1, HEAP_PROGRAM_COVERED = 2 };
@@ -166,6 +179,13 @@ MUST_USE int heap_moment_read(struct collector *c, struct heap_window *window, u
                               bool is_gone);
 MUST_USE int heap_snapshot_read(struct collector *c, struct heap_window *window, uint64_t now_ns,
                                 enum heap_snapshot_why why);
+
+/* heap_user_log.c; without a log all of them do nothing */
+MUST_USE int heap_log_start(struct collector *c, struct why *why);
+MUST_USE int heap_log_take(struct collector *c); /* what is there */
+MUST_USE int heap_log_window_end(struct collector *c, const struct heap_window *window);
+void heap_log_stop(struct collector *c);
+void heap_log_free(struct collector *c);
 
 /* heap_user_facts.c */
 uint64_t heap_own_cpu_ns(void);

@@ -222,6 +222,7 @@ static void threads_add(struct collector *c, const struct heap_window *window, b
         c->missed += place->missed;
         c->nested += place->nested;
         c->lost += place->lost;
+        c->events_lost += place->log_lost;
         c->walks += place->walks;
         c->frames += place->frames;
         c->recognised += place->recognised;

@@ -58,6 +58,7 @@ static void window_free(struct collector *c, struct heap_window *window)
     VEC_FREE(&window->images);
     VEC_FREE(&window->nodes);
     VEC_FREE(&window->cells);
+    VEC_FREE(&window->log_places);
     map_u64_deinit(&window->sites);
     map_u64_deinit(&window->threads);
     free(window);
@@ -171,8 +172,10 @@ static int pending_add(struct collector *c)
 static int window_end(struct collector *c, size_t at)
 {
     struct heap_window *window = c->windows.data[at].it;
-    c->windows.data[at] = c->windows.data[--c->windows.len];
     int r = heap_images_read(c, window);
+    if (r == 0)
+        r = heap_log_window_end(c, window);
+    c->windows.data[at] = c->windows.data[--c->windows.len];
     if (r == 0)
         r = heap_cells_read(c, window);
     if (r == 0)

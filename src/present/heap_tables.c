@@ -2,8 +2,6 @@
  * heap_tables.h. */
 #include "present/heap_tables.h"
 
-#include "present/wait_tables.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -57,6 +55,7 @@ enum {
     COL_PEAK_MS,
     COL_ENTRY,
     COL_FUNCTION,
+    COL_NAME,
     COL_WHERE,
     COL_PLACE,
     COL_FILE,
@@ -138,7 +137,8 @@ static const struct heap_column {
     [COL_ENTRY] = {{"entry", "through", SHOW_ALWAYS, false, false},
                    SITES_ONLY,
                    IN(CHURN) | IN(GROWTH) | IN(TEMPORARY)},
-    [COL_FUNCTION] = {{"function", "function", SHOW_ALWAYS, false, true}, PLACES, IN(FUNCTIONS)},
+    [COL_FUNCTION] = {{"function", "function", SHOW_MACHINE, false, false}, PLACES, 0},
+    [COL_NAME] = {{"name", "function", SHOW_PEOPLE, false, true}, PLACES, IN(FUNCTIONS)},
     [COL_WHERE] = {{"where", "where", SHOW_ALWAYS, false, true}, SITES_ONLY, ALL_VIEWS},
     [COL_PLACE] = {{"place", "line", SHOW_PEOPLE, false, true}, PLACES, ALL_VIEWS},
     [COL_FILE] = {{"file", "file", SHOW_MACHINE, false, false}, PLACES, 0},
@@ -294,11 +294,12 @@ static struct value function_value(const struct profile *profile, uint32_t funct
     return value_str(name.len > 0 ? name : STR("[no stack]"));
 }
 
-static struct value frames_value(const struct heap_tables *tables, uint32_t stack)
+/* `folded`: names for people. */
+static struct value frames_value(const struct heap_tables *tables, uint32_t stack, bool folded)
 {
     static const struct column columns[] = {
-        {"function", "function", SHOW_ALWAYS, false, false},
-        {"file", "file", SHOW_ALWAYS, false, false},
+        {"function", "function", SHOW_ALWAYS, false, true},
+        {"file", "file", SHOW_ALWAYS, false, true},
         {"line", "line", SHOW_ALWAYS, true, false},
         {"image", "image", SHOW_ALWAYS, false, false},
     };
@@ -312,7 +313,8 @@ static struct value frames_value(const struct heap_tables *tables, uint32_t stac
             struct table_row *row = table_add(&table);
             if (!row)
                 return table;
-            row->cells[0] = function_value(profile, place->function);
+            struct value name = function_value(profile, place->function);
+            row->cells[0] = folded ? value_text(heap_name(tables->arena, name.text)) : name;
             row->cells[1] = value_str(place->file);
             row->cells[2] = place->line > 0 ? value_uint(place->line, UNIT_NONE) : value_text("");
             row->cells[3] = value_str(base_name(profile->images[frame->image].path));
@@ -321,14 +323,20 @@ static struct value frames_value(const struct heap_tables *tables, uint32_t stac
     return table;
 }
 
+struct value heap_tables_stack(const struct heap_tables *tables, uint32_t stack)
+{
+    return frames_value(tables, stack, true);
+}
+
 static void place_cells(const struct heap_tables *tables, const struct heap_sum *sum,
                         enum heap_per per, struct value *cells)
 {
     const struct profile *profile = &tables->sums->heap->profile;
-    struct heap_place place = heap_place_of(profile, sum->stack);
+    struct heap_place place = heap_place_of(&tables->sums->owners, sum->stack);
     rise_cells(tables, &sum->rise, cells);
     cells[COL_STACK_ID] = value_uint(sum->stack, UNIT_NONE);
     cells[COL_FUNCTION] = function_value(profile, place.function);
+    cells[COL_NAME] = value_text(heap_name(tables->arena, cells[COL_FUNCTION].text));
     cells[COL_FILE] = value_str(place.file);
     cells[COL_LINE] = place.line > 0 ? value_uint(place.line, UNIT_NONE) : value_text("");
     cells[COL_IMAGE] = image_value(profile, place.image);
@@ -339,9 +347,9 @@ static void place_cells(const struct heap_tables *tables, const struct heap_sum 
                          : arena_printf(tables->arena, "%.*s", STR_FMT(file)));
     if (per != HEAP_PER_STACK)
         return;
-    cells[COL_ENTRY] = value_str(heap_entry_of(profile, sum->stack));
-    cells[COL_WHERE] = value_text(heap_where(tables->arena, profile, sum->stack));
-    cells[COL_FRAMES] = tables->machine_rows > 0 ? frames_value(tables, sum->stack)
+    cells[COL_ENTRY] = value_str(heap_entry_of(&tables->sums->owners, sum->stack));
+    cells[COL_WHERE] = value_text(heap_where(tables->arena, &tables->sums->owners, sum->stack));
+    cells[COL_FRAMES] = tables->machine_rows > 0 ? frames_value(tables, sum->stack, false)
                                                  : value_list(tables->arena);
 }
 
@@ -457,6 +465,7 @@ enum {
     DIFF_CHANGE_TEXT,
     DIFF_STATE,
     DIFF_FUNCTION,
+    DIFF_NAME,
     DIFF_PLACE,
     DIFF_IMAGE,
     DIFF_FIGURES_BEFORE,
@@ -470,7 +479,8 @@ static const struct column diff_columns[DIFF_COLUMNS] = {
     [DIFF_AFTER] = {"after", "after", SHOW_ALWAYS, true, false},
     [DIFF_CHANGE_TEXT] = {"change_text", "change", SHOW_PEOPLE, true, false},
     [DIFF_STATE] = {"state", "", SHOW_ALWAYS, false, false},
-    [DIFF_FUNCTION] = {"function", "function", SHOW_ALWAYS, false, true},
+    [DIFF_FUNCTION] = {"function", "function", SHOW_MACHINE, false, false},
+    [DIFF_NAME] = {"name", "function", SHOW_PEOPLE, false, true},
     [DIFF_PLACE] = {"place", "line", SHOW_ALWAYS, false, true},
     [DIFF_IMAGE] = {"image", "image", SHOW_ALWAYS, false, false},
     [DIFF_FIGURES_BEFORE] = {"figures_before", "before", SHOW_MACHINE, false, false},
@@ -520,6 +530,8 @@ struct value heap_tables_diff(const struct heap_tables *tables, const struct hea
                                                               : "");
         row->cells[DIFF_FUNCTION] = value_str(from->function.len > 0 ? from->function
                                                                      : STR("[no stack]"));
+        row->cells[DIFF_NAME] = value_text(
+            heap_name(tables->arena, row->cells[DIFF_FUNCTION].text));
         struct str file = base_name(from->file);
         row->cells[DIFF_PLACE] = value_text(
             file.len > 0 ? arena_printf(tables->arena, "%.*s:%u", STR_FMT(file), from->line) : "");

@@ -42,6 +42,8 @@ struct value heap_tables_sums(const struct heap_tables *tables, enum heap_view v
 enum heap_per heap_view_per(enum heap_view view);
 enum heap_rank heap_view_rank(enum heap_view view);
 
+/* A stack for people, innermost first, long names folded. */
+struct value heap_tables_stack(const struct heap_tables *tables, uint32_t stack);
 /* [{"from_bytes", "to_bytes", "count"}] and [{"from_ms", "to_ms", "count"}], with bars. */
 struct value heap_tables_sizes(const struct heap_tables *tables);
 struct value heap_tables_lifetimes(const struct heap_tables *tables);

@@ -192,7 +192,7 @@ struct value heap_tables_mapped(const struct heap_tables *tables)
         row->cells[1] = value_uint(mapped->mapped_bytes, UNIT_BYTES);
         row->cells[2] = value_uint(mapped->unmapped, UNIT_COUNT);
         row->cells[3] = value_uint(mapped->unmapped_bytes, UNIT_BYTES);
-        row->cells[4] = value_text(heap_where(tables->arena, &sums->heap->profile, mapped->stack));
+        row->cells[4] = value_text(heap_where(tables->arena, &sums->owners, mapped->stack));
     }
     return table;
 }
@@ -217,8 +217,7 @@ struct value heap_tables_notes(const struct heap_tables *tables)
         row->cells[2] = value_uint(note->count, UNIT_COUNT);
         row->cells[3] = value_uint(note->bytes, UNIT_BYTES);
         row->cells[4] = value_text(
-            note->stack ? heap_where(tables->arena, &tables->sums->heap->profile, note->stack)
-                        : "");
+            note->stack ? heap_where(tables->arena, &tables->sums->owners, note->stack) : "");
     }
     return table;
 }

@@ -179,6 +179,11 @@ const char *preload_heap_path(const struct preload_heap *preload)
     return preload->file.path;
 }
 
+int preload_heap_fd(const struct preload_heap *preload)
+{
+    return preload->fd;
+}
+
 struct heap_header *preload_heap_header(const struct preload_heap *preload)
 {
     return preload->header;

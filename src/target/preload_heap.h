@@ -31,6 +31,7 @@ const char *const *preload_heap_environment(struct preload_heap *preload,
                                             const char *const *others);
 const char *preload_heap_path(const struct preload_heap *preload);
 
+int preload_heap_fd(const struct preload_heap *preload); /* of the shared memory; stays ours */
 struct heap_header *preload_heap_header(const struct preload_heap *preload);
 /* What the header says of them may not be believed. */
 uint32_t preload_heap_windows_max(const struct preload_heap *preload);

@@ -27,8 +27,7 @@ static const struct heap_sum *row_of(const struct made_heap *made, enum heap_per
         const struct heap_sum *sum = &sums.per[per].rows[i];
         if (per == HEAP_PER_FUNCTION && str_is(made->functions[sum->id].name, name))
             return sum;
-        if (per == HEAP_PER_STACK &&
-            strcmp(heap_where(&arena, &made->heap.profile, sum->id), name) == 0)
+        if (per == HEAP_PER_STACK && strcmp(heap_where(&arena, &sums.owners, sum->id), name) == 0)
             return sum;
     }
     fail_msg("no row '%s'", name);
@@ -119,19 +118,53 @@ static void memory_is_asked_for_by_the_program_not_by_wrappers(void **state)
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct made_heap *made = made_heap_new();
-        const struct profile *profile = &made->heap.profile;
+        struct heap_owners owners;
         uint32_t stack = made_heap_stack(made, cases[i].stack);
-        struct heap_place place = heap_place_of(profile, stack);
+        assert_int_equal(heap_owners_init(&arena, &made->heap.profile, &owners), 0);
+        struct heap_place place = heap_place_of(&owners, stack);
         assert_true(str_is(made->functions[place.function].name, cases[i].function));
         assert_int_equal(place.line, place.function);
-        assert_string_equal(heap_where(&arena, profile, stack), cases[i].where);
-        assert_true(str_is(heap_entry_of(profile, stack), cases[i].entry));
+        assert_string_equal(heap_where(&arena, &owners, stack), cases[i].where);
+        assert_true(str_is(heap_entry_of(&owners, stack), cases[i].entry));
         end(made);
     }
     struct made_heap *made = made_heap_new();
-    assert_string_equal(heap_where(&arena, &made->heap.profile, 0), "[no stack]");
-    assert_int_equal(heap_entry_of(&made->heap.profile, 0).len, 0);
+    struct heap_owners owners;
+    assert_int_equal(heap_owners_init(&arena, &made->heap.profile, &owners), 0);
+    assert_string_equal(heap_where(&arena, &owners, 0), "[no stack]");
+    assert_int_equal(heap_entry_of(&owners, 0).len, 0);
     end(made);
+}
+
+static void long_names_lose_what_stands_in_brackets(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"short<int>(char const*)", "short<int>(char const*)"},
+        {"std::_Rb_tree_node<std::pair<std::string const, int> >* "
+         "std::_Rb_tree<std::string, std::pair<std::string const, int> "
+         ">::_M_create_node<int>(int&&)",
+         "std::_Rb_tree<…>::_M_create_node<…>(…)"},
+        {"(anonymous namespace)::Loader::operator()(std::vector<int, std::allocator<int> > const&)",
+         "(anonymous namespace)::Loader::operator()(…)"},
+        {"std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*, int)",
+         "std::operator<< <…>(…)"},
+        {"Catalog<Item, std::allocator<Item> >::find_by_name_and_price(std::string const&) const",
+         "Catalog<…>::find_by_name_and_price(…) const"},
+        {"a_function_of_C_whose_name_is_longer_than_sixty_bytes_but_has_no_bracket_at_all",
+         "a_function_of_C_whose_name_is_longer_than_sixty_bytes_but_has_no_bracket_at_all"},
+        {"unclosed_template_in_a_name_that_is_certainly_longer_than_sixty<int, char, long",
+         "unclosed_template_in_a_name_that_is_certainly_longer_than_sixty<…>"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_string_equal(heap_name(&arena, str_from(cases[i][0])), cases[i][1]);
+    char name[400];
+    memset(name, 'x', sizeof(name));
+    const char *cut = heap_name(&arena, (struct str){name, sizeof(name)});
+    assert_int_equal(strlen(cut), 120 + strlen("…"));
+    arena_deinit(&arena);
+    arena = ARENA_INIT;
 }
 
 static void stacks_of_one_function_add_up(void **state)
@@ -149,7 +182,7 @@ static void stacks_of_one_function_add_up(void **state)
     assert_int_equal(parse->figures.allocated_bytes, 600);
     assert_int_equal(parse->figures.chain_max, 3);
     assert_int_equal(parse->figures.size_max, 400);
-    assert_string_equal(heap_where(&arena, &made->heap.profile, parse->stack),
+    assert_string_equal(heap_where(&arena, &sums.owners, parse->stack),
                         "parse ← reload ← main"); /* the stack with the most bytes */
     end(made);
 }
@@ -281,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_peak_is_that_of_one_process),
         cmocka_unit_test(mappings_are_no_heap),
         cmocka_unit_test(memory_is_asked_for_by_the_program_not_by_wrappers),
+        cmocka_unit_test(long_names_lose_what_stands_in_brackets),
         cmocka_unit_test(stacks_of_one_function_add_up),
         cmocka_unit_test(what_grows_at_each_of_three_snapshots_is_growing),
         cmocka_unit_test(two_snapshots_say_nothing_about_growth),

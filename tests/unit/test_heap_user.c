@@ -18,7 +18,8 @@ enum {
     THREADS_AT = 4096,
     IMAGES_AT = 65536,
     NODES_AT = 1 << 18,
-    CELLS_AT = 1 << 20
+    CELLS_AT = 1 << 20,
+    LOGS_AT = 1 << 22
 };
 enum { THREADS = 8, IMAGES = 16, NODES = 4096, CELLS = 4096 };
 
@@ -49,6 +50,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
+    heap_log_free(&f->c);
     heap_windows_deinit(&f->c);
     map_u64_deinit(&f->c.programs);
     VEC_FREE(&f->c.dirty);
@@ -381,6 +383,54 @@ static void a_snapshot_has_what_lives_by_stack(void **state)
     window_drop(&made);
 }
 
+static void log_put(struct made *made, uint64_t kind, uint64_t value)
+{
+    uint64_t *ring = (uint64_t *)(void *)(made->memory + LOGS_AT);
+    struct heap_thread_place *place = &made->threads[0];
+    ring[place->log_written % HEAP_LOG_WORDS] = kind << HEAP_LOG_SHIFT | value;
+    __atomic_store_n(&place->log_written, place->log_written + 1, __ATOMIC_RELEASE);
+}
+
+static void with_a_log_every_event_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    f->c.opts.log = true;
+    f->c.log_waiting_end = &f->c.log_waiting;
+    process_begin(f, PID, 100, "/no/program");
+    struct made made = window_take(f, PID, 200);
+    made.process->logs_at = LOGS_AT;
+    made.process->logs_max = made.process->logs = 1;
+    made.threads[0].log = 1;
+    uint64_t node = node_add(&made, 0, HEAP_MALLOC, true);
+    assert_int_equal(heap_log_start(&f->c, NULL), 0);
+    log_put(&made, HEAP_LOG_TICK, 7);
+    log_put(&made, HEAP_LOG_ALLOCATED, 0x5000);
+    while (__atomic_load_n(&made.threads[0].log_read, __ATOMIC_ACQUIRE) < 2)
+        ; /* read in the midst of an event */
+    assert_int_equal(heap_log_take(&f->c), 0);
+    assert_int_equal(f->memory.heap_events.len, 0); /* its process is not known yet */
+    assert_int_equal(heap_windows_look(&f->c, 300), 0);
+    log_put(&made, 0, node << 40 | 123);
+    log_put(&made, HEAP_LOG_FREED, 0x5000);
+    log_put(&made, 9, 1); /* no such word */
+    log_put(&made, HEAP_LOG_ALLOCATED, 0x6000);
+    log_put(&made, 0, (uint64_t)NODES << 40 | 5); /* no such node */
+    assert_int_equal(heap_windows_end(&f->c, PID, 400), 0);
+    assert_int_equal(f->memory.heap_events.len, 3);
+    const struct heap_event *events = f->memory.heap_events.data;
+    assert_int_equal(events[0].kind, HEAP_EVENT_ALLOCATED);
+    assert_int_equal(events[0].address, 0x5000);
+    assert_int_equal(events[0].size, 123);
+    assert_int_equal(frame_of(f, events[0].stack, 0).kind, FRAME_NAMED);
+    assert_int_equal(events[0].time_ns,
+                     preload_heap_header(f->preload)->start_ns + UINT64_C(7) * HEAP_TICK_NS);
+    assert_int_equal(events[1].kind, HEAP_EVENT_FREED);
+    assert_int_equal(frame_of(f, events[2].stack, 0).reason, UNWIND_NO_STACK);
+    assert_int_equal(f->c.malformed, 2);
+    heap_log_stop(&f->c);
+    window_drop(&made);
+}
+
 /* ---- refused ---- */
 
 static void parents_that_do_not_come_before_their_children_are_refused(void **state)
@@ -529,6 +579,7 @@ int main(void)
         TEST(a_walk_that_did_not_reach_the_root_says_so),
         TEST(exec_begins_anew),
         TEST(a_snapshot_has_what_lives_by_stack),
+        TEST(with_a_log_every_event_is_kept),
         TEST(parents_that_do_not_come_before_their_children_are_refused),
         TEST(a_layout_that_leads_out_of_the_window_is_refused),
         TEST(counts_beyond_the_tables_are_cut),
