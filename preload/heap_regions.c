@@ -31,7 +31,7 @@ static void *region_map_dense(void)
         heap_raw6(SYS_munmap, (long)memory, (long)before, 0, 0, 0, 0);
     memory += before;
     heap_raw6(SYS_munmap, (long)(memory + REGION_BYTES), (long)(REGION_BYTES - before), 0, 0, 0, 0);
-    heap_raw6(SYS_madvise, (long)memory, REGION_BYTES, MADV_HUGEPAGE, 0, 0, 0);
+    heap_advise(memory, REGION_BYTES, MADV_HUGEPAGE);
     return memory;
 }
 
