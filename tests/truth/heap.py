@@ -23,7 +23,6 @@ ARGUMENTS = {"threads-1": ("threads", "1", "100"), "threads-16": ("threads", "16
 
 def main():
     before = ()
-    heap_tools.need(programs[0])
     if tier == "kernel" and os.geteuid() != 0:
         skip("the kernel tier needs root")
     whyslow, known, cpp, replaced, stacks, plugin_a, plugin_b = programs

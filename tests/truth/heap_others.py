@@ -281,7 +281,6 @@ def case_heap_command():
 
 
 def main():
-    heap_tools.need(whyslow)
     globals()["case_" + case.replace("-", "_")]()
 
 

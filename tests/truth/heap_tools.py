@@ -35,12 +35,6 @@ def nobody():
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
-def need(whyslow):
-    """The feature itself, while its parts are still being joined."""
-    if "--heap" not in subprocess.run([whyslow, "record", "--help"], capture_output=True, text=True, check=False).stdout:
-        skip("this whyslow has no --heap")
-
-
 def work_folder():
     folder = tempfile.mkdtemp(prefix="whyslow-heap-")
     os.chmod(folder, 0o777)
