@@ -20,7 +20,7 @@ PATIENCE_S = 240
 FIELDS = ("allocations", "allocated_bytes", "frees", "freed_bytes", "temporary", "grown", "grown_bytes")
 PEAK = ("peak_count", "peak_bytes")
 # The whyslow that is tested reads what lies packed in its recordings.
-READER = next((os.path.abspath(word) for word in sys.argv[1:] if os.path.basename(word).startswith("whyslow")), None)
+READER = next((os.path.abspath(word) for word in sys.argv[2:] if os.path.basename(word).startswith("whyslow")), None)
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "workloads"
 
 
