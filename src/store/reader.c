@@ -2,6 +2,7 @@
 #include "store/reader.h"
 
 #include "store/db.h"
+#include "store/heap_rows.h"
 #include "store/reader_parts.h"
 
 #include <assert.h>
@@ -104,9 +105,14 @@ static int counts_load(struct recording *recording, struct why *why)
         [RECORDING_HEAP_SNAPSHOT] = "heap_snapshot",
     };
     for (size_t i = 0; i < RECORDING_TABLES; i++) {
-        char sql[80];
-        snprintf(sql, sizeof(sql), "SELECT ifnull(%s, 0) FROM %s",
-                 i == RECORDING_HEAP_SITE ? "sum(sites)" : "max(id)", names[i]);
+        char sql[120];
+        snprintf(sql, sizeof(sql), "SELECT ifnull(max(id), 0) FROM %s", names[i]);
+        /* The last one says it: a look at all takes for ever where pages lead in circles. */
+        if (i == RECORDING_HEAP_SITE)
+            snprintf(sql, sizeof(sql),
+                     "SELECT ifnull((SELECT (id - 1) * %d + sites FROM %s ORDER BY id DESC"
+                     " LIMIT 1), 0)",
+                     HEAP_SITES_EACH, names[i]);
         int64_t max;
         int rc = db_int(recording->db, sql, &max);
         if (rc != SQLITE_OK)
