@@ -147,6 +147,21 @@ static void mappings(void)
     said("brk() moves it back", brk(end) == 0 && sbrk(0) == end);
 }
 
+/* Whether it may depends on the machine; it must not take a gigabyte for it. */
+static void locked(void)
+{
+    long resident = -1;
+    int r = mlockall(MCL_CURRENT | MCL_FUTURE);
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*d %ld", &resident) == 1)
+        printf("much is resident: %s\n", resident > 50000 ? "yes" : "never");
+    if (file)
+        fclose(file);
+    if (r == 0)
+        munlockall();
+    errno = EDOM;
+}
+
 static void libraries(void)
 {
     const char *error = dlerror();
@@ -323,6 +338,7 @@ int main(int argc, char **argv)
     reallocations();
     alignments();
     mappings();
+    locked();
     libraries();
     if (argc > 1)
         plugin(argv[1]);
