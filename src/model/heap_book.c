@@ -32,13 +32,19 @@ int heap_book_site(struct heap_book *book, const struct heap_site_info *info, ui
     return 0;
 }
 
+/* Tallies have no padding; two zeroes of a double that differ are only written once more. */
+static bool same(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size) == 0;
+}
+
 int heap_book_site_set(struct heap_book *book, uint32_t site, const struct heap_tally *tally,
                        bool *ret_changed)
 {
     if (site == 0 || site > book->sites.len || !isfinite(tally->variance) || tally->variance < 0)
         return -EINVAL;
     struct heap_site_row *row = &book->sites.data[site - 1];
-    *ret_changed = memcmp(&row->tally, tally, sizeof(*tally)) != 0;
+    *ret_changed = !same(&row->tally, tally, sizeof(*tally));
     row->tally = *tally;
     return 0;
 }
@@ -73,7 +79,7 @@ int heap_book_process_set(struct heap_book *book, uint32_t process,
     if (r < 0)
         return r;
     struct heap_process_book *row = &book->processes.data[at];
-    if (!row->known || memcmp(&row->tally, tally, sizeof(*tally)) != 0) {
+    if (!row->known || !same(&row->tally, tally, sizeof(*tally))) {
         row->known = row->tally_dirty = true;
         row->tally = *tally;
     }

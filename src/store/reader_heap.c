@@ -215,10 +215,10 @@ int recording_each_heap_site(struct recording *recording,
                              int (*fn)(void *context, const struct recorded_heap_site *row),
                              void *context, struct why *why)
 {
-    struct heap_cursor *cursor;
-    struct heap_block block;
+    struct heap_cursor *cursor = NULL;
+    struct heap_block block = {0};
     int r = heap_cursor_open(recording, HEAP_ROWS_SITES, &cursor, why);
-    if (r < 0)
+    if (!cursor)
         return r;
     while ((r = heap_cursor_next(cursor, &block, why)) > 0)
         for (size_t i = 0; i < block.count && r >= 0; i++)
@@ -231,10 +231,10 @@ int recording_each_heap_snapshot_row(struct recording *recording,
                                      int (*fn)(void *context, const struct heap_snapshot_row *row),
                                      void *context, struct why *why)
 {
-    struct heap_cursor *cursor;
-    struct heap_block block;
+    struct heap_cursor *cursor = NULL;
+    struct heap_block block = {0};
     int r = heap_cursor_open(recording, HEAP_ROWS_SNAPSHOTS, &cursor, why);
-    if (r < 0)
+    if (!cursor)
         return r;
     while ((r = heap_cursor_next(cursor, &block, why)) > 0)
         for (size_t i = 0; i < block.count && r >= 0; i++)
