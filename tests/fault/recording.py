@@ -233,6 +233,12 @@ def nth_io(args, work):
     nth_axis(args, work, "io", [[], ["--requests", "--flame", work / "picture.svg"]])
 
 
+def nth_heap(args, work):
+    """Under `whyslow heap`."""
+    nth_axis(args, work, "heap", [[], ["--leaks", "--growth", "--flame", work / "picture.svg"],
+                                  ["--diff", work / "heap.whyslow"]])
+
+
 def disk_full(args, work):
     """A full disk and a file size limit: an error in words, committed data kept, loss counted."""
     mount = work / "small"
@@ -570,7 +576,7 @@ def foreign_reader(args, work):
 
 
 TESTS = {f.__name__.replace("_", "-"): f
-         for f in (kill_loop, nth_writer, nth_query, nth_report, nth_waits, nth_io, disk_full, damage, circles,
+         for f in (kill_loop, nth_writer, nth_query, nth_report, nth_waits, nth_io, nth_heap, disk_full, damage, circles,
                    cut_off, foreign_reader)}
 
 
@@ -580,7 +586,7 @@ def main():
     parser.add_argument("--tool", required=True)
     parser.add_argument("--whyslow", required=True)
     parser.add_argument("--inject")
-    parser.add_argument("--made", help="make-waits for nth-waits, make-io for nth-io")
+    parser.add_argument("--made", help="make-waits for nth-waits, make-io for nth-io, make-heap for nth-heap")
     parser.add_argument("--rounds", type=int, default=100)
     args = parser.parse_args()
     for name in ("tool", "whyslow", "inject", "made"):
