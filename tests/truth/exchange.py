@@ -201,16 +201,19 @@ def check_pprof(work):
     check("sum of hostile names", sum(flat.values()) >= Truth(work.recording("plain")).weight, True)
 
 
-def heap_truth(path):
+def heap_truth(whyslow, path):
     """Values by the innermost function of the program: what was called is nobody's. Then by what is anywhere in it."""
     db = sqlite3.connect(path)
     names = dict(db.execute("SELECT frame, text FROM location JOIN function ON function.id = location.function"
                             " JOIN text ON text.id = function.name"))
     stacks = {row[0]: row[1:] for row in db.execute("SELECT id, parent, frame FROM stack")}
     flat = {index: collections.Counter() for index in HEAP_VALUES}
-    for stack, calls, size, live, live_size in db.execute(
-            "SELECT stack, sum(allocations), sum(allocated_bytes), sum(allocations - frees),"
-            " sum(allocated_bytes - freed_bytes) FROM heap_site WHERE kind = 'heap' GROUP BY stack"):
+    # Sites lie packed in the file.
+    rows = run(whyslow, "query", "--json", "--limit", "0", path,
+               "SELECT stack, sum(allocations), sum(allocated_bytes), sum(allocations - frees),"
+               " sum(allocated_bytes - freed_bytes) FROM heap_site WHERE kind = 'heap' GROUP BY stack")
+    for row in json.loads(rows.stdout)["rows"]:
+        stack, calls, size, live, live_size = row.values()
         caller = stacks[stack][0] if stack else 0
         name = names[stacks[caller][1]] if caller else "[no stack]"
         for index, value in zip(HEAP_VALUES, (calls, size, live, live_size)):
@@ -228,7 +231,7 @@ def check_heap(work):
     run(work.make, "plain", path)
     out = work.folder / "heap.pb.gz"
     run(work.whyslow, "export", path, "-o", out)
-    for index, expected in heap_truth(path).items():
+    for index, expected in heap_truth(work.whyslow, path).items():
         said = run("go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-unit=B",
                    f"-sample_index={index}", out, env=dict(os.environ, PPROF_TMPDIR=str(work.folder)))
         flat = {}
