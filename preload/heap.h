@@ -152,6 +152,9 @@ static inline void heap_leave(void)
 bool heap_put_off(void *memory, uint64_t size, bool freed);
 
 void *heap_map(size_t bytes); /* private memory, zero, reserved only; NULL: none */
+/* madvise() of what would be good but need not be: not once the program may have put up a filter.
+ */
+void heap_advise(const void *memory, size_t bytes, int advice);
 long heap_raw6(long number, long a, long b, long c, long d, long e, long f); /* -errno */
 
 /* ---- walk (heap_walk.c, heap_rules.c, heap_tree.c) ---- */

@@ -37,7 +37,7 @@ static void *region_map_dense(void)
     if (before < ENTRIES_BYTES)
         heap_raw6(SYS_munmap, (long)(memory + REGION_BYTES), (long)(ENTRIES_BYTES - before), 0, 0,
                   0, 0);
-    heap_raw6(SYS_madvise, (long)memory, ENTRIES_BYTES, MADV_HUGEPAGE, 0, 0, 0);
+    heap_advise(memory, ENTRIES_BYTES, MADV_HUGEPAGE);
     return memory;
 }
 

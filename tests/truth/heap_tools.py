@@ -35,13 +35,6 @@ def nobody():
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
-def need(whyslow):
-    """The feature itself, while its parts are still being joined."""
-    Heap.whyslow = whyslow
-    if "--heap" not in subprocess.run([whyslow, "record", "--help"], capture_output=True, text=True, check=False).stdout:
-        skip("this whyslow has no --heap")
-
-
 def work_folder():
     folder = tempfile.mkdtemp(prefix="whyslow-heap-")
     os.chmod(folder, 0o777)
@@ -117,6 +110,7 @@ class Heap:
         self.functions = functions
         self.parents = {row[0]: (row[1], row[2]) for row in self.db.execute("SELECT id, parent, frame FROM stack")}
         self.counters = {row[0]: row[1] for row in self.db.execute("SELECT name, value FROM counter")}
+        self.tier = json.loads(self.db.execute("SELECT json FROM document WHERE name = 'heap'").fetchone()[0])["tier"]
         self.owners = {0: None}
         self.sites = self.db.execute("SELECT heap_site.*, process.pid AS pid, process.id AS process FROM heap_site"
                                      " JOIN thread ON thread.id = heap_site.thread"
@@ -212,8 +206,13 @@ def compare_process(heap, truths):
     wrong += [f"{name}: told, but is not" for name in found if name and name not in added(truths)]
     for field in ("failed", "unseen_frees", "inherited_frees", "inherited_bytes"):
         is_, told = sum(truth[field] for truth in truths), sum(heap.of_process(pid, field))
-        # Others may be refused or free what we did not see, too; not in programs that say so.
-        if is_ != told and (field != "failed" or truths[0]["name"] == "odd"):
+        # Others may be refused, too; not in programs that say so.
+        if field == "failed" and truths[0]["name"] != "odd":
+            continue
+        # At the end of a thread glibc frees once more what it kept for it; only the kernel sees that.
+        if field == "unseen_frees" and heap.tier == "kernel" and truths[0]["name"] == "threads":
+            continue
+        if is_ != told:
             wrong.append(f"{field}: is {is_}, told {told}")
     if len(truths) == 1 and truths[0]["settled"]:
         at_peak = {name: {field: values[field] for field in PEAK} for name, values in truths[0]["sites"].items()}
@@ -250,7 +249,8 @@ def compare(whyslow, path="r.whyslow", truth="truth"):
     assert by_pid, "the program kept no account"
     wrong = [line for truths in by_pid.values() for line in compare_process(heap, truths)]
     wrong += compare_report(heap, report(whyslow, path))
-    heap.nothing_lost()
+    if heap.tier != "kernel":  # under load that tier may lose stacks, and says how many
+        heap.nothing_lost()
     calls = sum(site["allocations"] for truths in by_pid.values() for t in truths for site in t["sites"].values())
     print(f"{len(by_pid)} processes, {calls} allocations of known places, {heap.total('allocations')} in all")
     assert not wrong, "\n".join(wrong[:40])

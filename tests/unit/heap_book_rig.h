@@ -40,6 +40,11 @@ long heap_raw6(long number, long a, long b, long c, long d, long e, long f)
     return syscall(number, a, b, c, d, e, f);
 }
 
+void heap_advise(const void *memory, size_t bytes, int advice)
+{
+    (void)memory, (void)bytes, (void)advice;
+}
+
 void *heap_map(size_t bytes)
 {
     if (rig_no_memory)
