@@ -87,9 +87,11 @@ def beside_heaptrack(took, part_of_theirs, added=False):
         print("  heaptrack is not installed or failed: no peer beside")
         return
     figure("slowdown with heaptrack", theirs, "x")
-    ratio, time_added = result["exact"] / theirs, (result["exact"] - 1) / max(theirs - 1, 1e-9)
-    figure("our slowdown of heaptrack's", ratio, "", None if added else part_of_theirs)
-    figure("time we add of what heaptrack adds", time_added, "", part_of_theirs if added else None)
+    figure("our slowdown of heaptrack's", result["exact"] / theirs, "", None if added else part_of_theirs)
+    if theirs < 1.02:
+        print("  heaptrack adds too little to be compared with")
+        return
+    figure("time we add of what heaptrack adds", (result["exact"] - 1) / (theirs - 1), "", part_of_theirs if added else None)
 
 
 def of_work(*words):

@@ -1,10 +1,14 @@
-/* Hooks on memory that a program asks the kernel for by itself, apart from the heap; and on
- * dlclose(), after which code may be another. dlopen() has none: it looks at who calls it. */
+/* Hooks on memory that a program asks the kernel for by itself, apart from the heap; on dlclose(),
+ * after which code may be another; and on prctl(), after which the kernel may kill whoever asks it
+ * for more than was foreseen. dlopen() has none: it looks at who calls it. */
 #include "heap_hooks.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* NOLINTNEXTLINE(bugprone-easily-swappable-parameters) */
@@ -90,4 +94,30 @@ EXPORT int dlclose(void *handle)
     if (heap_on)
         heap_walk_images_changed(true);
     return r;
+}
+
+/* Who puts up a filter says first that it wants no privileges, unless it has them. */
+static bool filtered;
+
+EXPORT int prctl(int option, ...)
+{
+    va_list rest;
+    long words[4];
+    va_start(rest, option);
+    for (size_t i = 0; i < 4; i++)
+        words[i] = va_arg(rest, long);
+    va_end(rest);
+    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+        __atomic_store_n(&filtered, true, __ATOMIC_RELAXED);
+    long r = heap_raw6(SYS_prctl, option, words[0], words[1], words[2], words[3], 0);
+    if (r >= 0)
+        return (int)r;
+    errno = (int)-r;
+    return -1;
+}
+
+void heap_advise(const void *memory, size_t bytes, int advice)
+{
+    if (!__atomic_load_n(&filtered, __ATOMIC_RELAXED))
+        heap_raw6(SYS_madvise, (long)memory, (long)bytes, advice, 0, 0, 0);
 }

@@ -290,7 +290,7 @@ static struct heap_thread *thread_memory(uint32_t index)
     if (!memory)
         return NULL;
     /* Touched here and there: large pages would make much of little. */
-    raw(SYS_madvise, (long)memory, (long)(thread_bytes() + cells), MADV_NOHUGEPAGE);
+    heap_advise(memory, thread_bytes() + cells, MADV_NOHUGEPAGE);
     thread = (void *)memory;
     thread->cell_of = (void *)(memory + thread_bytes());
     thread->walker = heap_walker_make();
@@ -483,7 +483,7 @@ static bool process_begin(int fd)
 {
     layout_make();
     if (is_alone_with_libc() && generation_make() && window_take(fd, UINT32_MAX) &&
-        heap_book_begin() && shared_begin(life.generations)) {
+        heap_book_begin(!heap_nests) && shared_begin(life.generations)) {
         fd_keep(fd);
         return true;
     }

@@ -35,12 +35,6 @@ def nobody():
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
-def need(whyslow):
-    """The feature itself, while its parts are still being joined."""
-    if "--heap" not in subprocess.run([whyslow, "record", "--help"], capture_output=True, text=True, check=False).stdout:
-        skip("this whyslow has no --heap")
-
-
 def work_folder():
     folder = tempfile.mkdtemp(prefix="whyslow-heap-")
     os.chmod(folder, 0o777)
@@ -83,12 +77,28 @@ def compiled(output, *arguments, compiler="gcc"):
 KNOWN_ARGS = ("-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread")
 
 
+def unpack(db, path, table):
+    """What lies packed in the file, as a table of this connection."""
+    done = subprocess.run([Heap.whyslow, "query", "--json", "--limit", "0", path, f"SELECT * FROM {table}"],
+                          capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    told = json.loads(done.stdout)
+    columns = told["columns"]
+    db.execute(f"CREATE TEMP TABLE {table}({', '.join(columns)})")
+    db.executemany(f"INSERT INTO temp.{table} VALUES({', '.join('?' * len(columns))})",
+                   ([row[column] for column in columns] for row in told["rows"]))
+
+
 class Heap:
     """The heap rows of a recording."""
+
+    whyslow = None  # that reads it
 
     def __init__(self, path):
         self.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         self.db.row_factory = sqlite3.Row
+        for table in ("heap_site", "heap_snapshot_row"):
+            unpack(self.db, path, table)
         functions = {}
         for row in self.db.execute("SELECT location.frame AS frame, text.text AS name FROM location"
                                    " JOIN function ON function.id = location.function"
@@ -100,6 +110,7 @@ class Heap:
         self.functions = functions
         self.parents = {row[0]: (row[1], row[2]) for row in self.db.execute("SELECT id, parent, frame FROM stack")}
         self.counters = {row[0]: row[1] for row in self.db.execute("SELECT name, value FROM counter")}
+        self.tier = json.loads(self.db.execute("SELECT json FROM document WHERE name = 'heap'").fetchone()[0])["tier"]
         self.owners = {0: None}
         self.sites = self.db.execute("SELECT heap_site.*, process.pid AS pid, process.id AS process FROM heap_site"
                                      " JOIN thread ON thread.id = heap_site.thread"
@@ -195,8 +206,13 @@ def compare_process(heap, truths):
     wrong += [f"{name}: told, but is not" for name in found if name and name not in added(truths)]
     for field in ("failed", "unseen_frees", "inherited_frees", "inherited_bytes"):
         is_, told = sum(truth[field] for truth in truths), sum(heap.of_process(pid, field))
-        # Others may be refused or free what we did not see, too; not in programs that say so.
-        if is_ != told and (field != "failed" or truths[0]["name"] == "odd"):
+        # Others may be refused, too; not in programs that say so.
+        if field == "failed" and truths[0]["name"] != "odd":
+            continue
+        # At the end of a thread glibc frees once more what it kept for it; only the kernel sees that.
+        if field == "unseen_frees" and heap.tier == "kernel" and truths[0]["name"] == "threads":
+            continue
+        if is_ != told:
             wrong.append(f"{field}: is {is_}, told {told}")
     if len(truths) == 1 and truths[0]["settled"]:
         at_peak = {name: {field: values[field] for field in PEAK} for name, values in truths[0]["sites"].items()}
@@ -233,7 +249,8 @@ def compare(whyslow, path="r.whyslow", truth="truth"):
     assert by_pid, "the program kept no account"
     wrong = [line for truths in by_pid.values() for line in compare_process(heap, truths)]
     wrong += compare_report(heap, report(whyslow, path))
-    heap.nothing_lost()
+    if heap.tier != "kernel":  # under load that tier may lose stacks, and says how many
+        heap.nothing_lost()
     calls = sum(site["allocations"] for truths in by_pid.values() for t in truths for site in t["sites"].values())
     print(f"{len(by_pid)} processes, {calls} allocations of known places, {heap.total('allocations')} in all")
     assert not wrong, "\n".join(wrong[:40])

@@ -157,7 +157,7 @@ static size_t size_of(int entry, int i)
 /* ---- every entry point, in one thread or in many ---- */
 
 static struct piece pieces[THREADS_MAX][ENTRIES][PIECES_MAX];
-static long thread_count, piece_count;
+static long thread_count, piece_count, pair_count;
 static pthread_barrier_t barrier;
 
 static void allocate_all(int thread)
@@ -203,7 +203,7 @@ static void *work(void *argument_)
     pthread_barrier_wait(&barrier);
     free_all(thread);
     pthread_barrier_wait(&barrier);
-    for (int i = 0; i < 1000; i++)
+    for (long i = 0; i < pair_count; i++)
         known_pair(16 + (size_t)i % 100);
     return NULL;
 }
@@ -212,6 +212,7 @@ static void case_threads(void)
 {
     thread_count = argument(0, 16);
     piece_count = argument(1, 100);
+    pair_count = argument(2, 1000);
     account_by_hand = 1;
     pthread_t threads[THREADS_MAX] = {0};
     pthread_barrier_init(&barrier, NULL, (unsigned)thread_count);
