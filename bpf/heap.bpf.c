@@ -19,7 +19,7 @@ const volatile struct heap_kernel_config config;
 
 #define told_thread heap_kernel_thread
 
-enum { PACE_NS = 100000, PACE_STEPS = 1000 };
+enum { PACE_NS = 1000000, PACE_STEPS = 8000 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
