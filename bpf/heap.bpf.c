@@ -65,8 +65,8 @@ struct {
 static __always_inline void count_add(__u32 what, __u64 value)
 {
     __u64 *count = bpf_map_lookup_elem(&heap_counts, &what);
-    if (count)
-        *count += value;
+    if (count) /* another thread may take this one's place in between */
+        __sync_fetch_and_add(count, value);
 }
 
 static __always_inline struct offcpu_control *control_get(void)
@@ -79,7 +79,7 @@ static __always_inline __u64 ref_next(void)
 {
     __u32 zero = 0;
     __u64 *next = bpf_map_lookup_elem(&refs, &zero);
-    return next ? ++*next : 0;
+    return next ? __sync_fetch_and_add(next, 1) + 1 : 0;
 }
 
 /* Each allocation needs its stack: none is spared while there is room in the ring. */

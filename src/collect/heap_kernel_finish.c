@@ -41,6 +41,7 @@ static int counters_put(struct collector *c, const uint64_t *counts)
         {"heap.frees", UNIT_COUNT, c->frees},
         {"heap.frees_handed_on", UNIT_COUNT, c->handed_on},
         {"heap.unseen_frees", UNIT_COUNT, SUM_OF(c, tally.unseen_frees)},
+        {"heap.frees_again", UNIT_COUNT, SUM_OF(c, again)},
         {"heap.missed_frees", UNIT_COUNT, SUM_OF(c, missed)},
         {"heap.calls_nested", UNIT_COUNT, counts[HEAP_KERNEL_NESTED]},
         {"heap.calls_left", UNIT_COUNT, counts[HEAP_KERNEL_LEFT]},

@@ -200,6 +200,20 @@ static void test_what_nobody_saw_allocated_is_unseen(void **state)
     teardown(&f);
 }
 
+static void test_what_is_freed_again_was_not_unseen(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f);
+    allocate(&f, &f.one, 0x1000, 10, 0);
+    give_back(&f, &f.one, 0x1000);
+    give_back(&f, &f.two, 0x1000);
+    assert_int_equal(f.count.again, 1);
+    assert_int_equal(f.count.tally.unseen_frees, 0);
+    assert_int_equal(f.count.live_count, 0);
+    teardown(&f);
+}
+
 static void test_memory_that_is_given_again_was_freed(void **state)
 {
     (void)state;
@@ -303,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_realloc_is_a_free_and_an_allocation),
         cmocka_unit_test(test_a_realloc_that_fails_leaves_all_as_it_was),
         cmocka_unit_test(test_what_nobody_saw_allocated_is_unseen),
+        cmocka_unit_test(test_what_is_freed_again_was_not_unseen),
         cmocka_unit_test(test_memory_that_is_given_again_was_freed),
         cmocka_unit_test(test_a_child_inherits_what_lived_and_counts_it_apart),
         cmocka_unit_test(test_a_snapshot_is_what_lives_by_stack),
