@@ -3,6 +3,7 @@
 
 Every call is told, so every figure is equal, not close. Programs are built here, in the ways that
 the library cannot be put into them: static, with an allocator of their own, with jemalloc."""
+import atexit
 import collections
 import json
 import os
@@ -260,6 +261,7 @@ def case_attach(folder):
     program = subprocess.Popen([build(folder, "told"), "loop"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     same("program", program.stdout.readline(), "ready\n")
+    atexit.register(program.kill) # also where the test fails
     tool = subprocess.Popen([TOOL, "-p", str(program.pid), "-d", "4", "-S", "500"],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = tool.stderr.readline()
