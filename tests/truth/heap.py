@@ -40,7 +40,7 @@ def main():
     if name == "reentrant":
         env["KNOWN_EARLY"] = "1"
     options = ("--tier", "kernel" if tier == "kernel" else "user")
-    for _ in range(9 if name.startswith("threads-") and tier == "user" else 0):
+    for _ in range(9 if name.startswith(("threads-", "mountains")) and tier == "user" else 0):
         # What goes wrong between threads does so now and then.
         record(whyslow, *command, options=options, before=before, env=env)
         compare(whyslow)
