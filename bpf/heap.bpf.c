@@ -193,105 +193,99 @@ static __noinline int pace(void)
 
 /* ---- calls ---- */
 
-static __always_inline __u64 argument(const struct pt_regs *regs, __u32 which)
-{
-#if defined(TARGET_x86_64)
-    return which == 1 ? regs->di : which == 2 ? regs->si : regs->dx;
-#else
-    return which == 1 ? regs->regs[0] : which == 2 ? regs->regs[1] : regs->regs[2];
-#endif
-}
+/* Of the context, read once: what is left of it to the verifier must not be moved about. */
+struct call_regs {
+    __u64 sp;
+    __u64 first, second, third; /* arguments */
+    __u64 result;
+};
 
-static __always_inline __u64 result_of(const struct pt_regs *regs)
+static __always_inline void regs_take(const struct pt_regs *regs, struct call_regs *ret)
 {
+    ret->sp = regs->sp;
 #if defined(TARGET_x86_64)
-    return regs->ax;
+    ret->first = regs->di;
+    ret->second = regs->si;
+    ret->third = regs->dx;
+    ret->result = regs->ax;
 #else
-    return regs->regs[0];
+    ret->first = ret->result = regs->regs[0];
+    ret->second = regs->regs[1];
+    ret->third = regs->regs[2];
 #endif
 }
 
 /* Of a function that begins. */
-static __always_inline __u64 caller_of(const struct pt_regs *regs)
+static __always_inline __u64 caller_of(const struct pt_regs *regs, __u64 sp)
 {
 #if defined(TARGET_x86_64)
     __u64 caller = 0;
-    bpf_probe_read_user(&caller, sizeof(caller), (const void *)regs->sp);
+    (void)regs;
+    bpf_probe_read_user(&caller, sizeof(caller), (const void *)sp);
     return caller;
 #else
+    (void)sp;
     return regs->regs[30];
 #endif
 }
 
-static __always_inline __u64 size_of(const struct pt_regs *regs, __u32 place)
+static __always_inline __u64 size_of(const struct call_regs *call, __u32 place)
 {
-    __u64 first = argument(regs, 1), second = argument(regs, 2), third = argument(regs, 3);
     switch (place) {
     case HEAP_KERNEL_CALLOC:
-        return first * second;
+        return call->first * call->second;
     case HEAP_KERNEL_REALLOCARRAY:
-        return second * third;
+        return call->second * call->third;
     case HEAP_KERNEL_REALLOC:
     case HEAP_KERNEL_MEMALIGN:
-        return second;
+        return call->second;
     case HEAP_KERNEL_POSIX_MEMALIGN:
-        return third;
+        return call->third;
     default:
-        return first;
+        return call->first;
     }
 }
 
 /* Whether the thread is inside of a call. One that began where the stack stands now, or below, is
- * over: nobody saw it return. An exception leaves operator new without a trace but for what
- * stands now where its return address was. */
-static __always_inline bool is_nested(struct heap_kernel_thread *thread, const struct pt_regs *regs)
+ * over: nobody saw it return. What operator new calls takes its place: malloc() does all of its
+ * work, and an exception leaves it without a word. */
+static __always_inline bool is_nested(struct heap_kernel_thread *thread, __u64 sp, __u64 caller)
 {
-    __u64 caller = 0;
-    if (thread->place == 0)
+    if (thread->place == 0 || thread->place == HEAP_KERNEL_NEW)
         return false;
-    if (thread->handed_on && regs->sp == thread->sp) {
+    if (thread->handed_on && sp == thread->sp) {
         thread->handed_on = 0;
         return true;
     }
-    bool over = regs->sp >= thread->sp;
 #if defined(TARGET_x86_64)
     /* Jumped to by one whose return the kernel tells: its address stands there now. */
-    if (regs->sp == thread->sp && thread->place != HEAP_KERNEL_NEW &&
-        caller_of(regs) != thread->caller)
+    if (sp == thread->sp && caller != thread->caller)
         return true;
-    if (!over && thread->place == HEAP_KERNEL_NEW)
-        over = bpf_probe_read_user(&caller, sizeof(caller), (const void *)thread->sp) != 0 ||
-               caller != thread->caller;
 #endif
-    if (!over)
+    if (sp < thread->sp)
         return true;
     count_add(HEAP_KERNEL_LEFT, 1);
     thread->place = 0;
     return false;
 }
 
-static __noinline int call_begin(const struct pt_regs *regs, struct heap_kernel_thread *thread,
-                                 __u32 place)
+static __always_inline void call_begin(const struct call_regs *call,
+                                       struct heap_kernel_thread *thread, __u32 place, __u64 caller)
 {
-    pace();
-    __u64 now_ns = bpf_ktime_get_ns();
     thread->place = place;
-    thread->sp = regs->sp;
-    thread->caller = caller_of(regs);
-    thread->size = size_of(regs, place);
-    thread->result_at = place == HEAP_KERNEL_POSIX_MEMALIGN ? argument(regs, 1) : 0;
+    thread->sp = call->sp;
+    thread->caller = caller;
+    thread->size = size_of(call, place);
+    thread->result_at = place == HEAP_KERNEL_POSIX_MEMALIGN ? call->first : 0;
     bool again = place == HEAP_KERNEL_REALLOC || place == HEAP_KERNEL_REALLOCARRAY;
-    thread->old = again ? argument(regs, 1) : 0;
+    thread->old = again ? call->first : 0;
     thread->handed_on = 0;
     if (thread->old != 0)
         freed_tell(thread, thread->old, HEAP_KERNEL_GIVEN);
-    thread->stack = stack_of(regs, thread, now_ns);
-    return 0;
 }
 
-static __always_inline int call_end(const struct pt_regs *regs, struct heap_kernel_thread *thread)
+static __noinline int call_end(struct heap_kernel_thread *thread, __u64 address)
 {
-    __u64 address = result_of(regs);
     if (thread->place == HEAP_KERNEL_POSIX_MEMALIGN) {
         bool failed = (__s32)address != 0;
         address = 0;
@@ -303,31 +297,31 @@ static __always_inline int call_end(const struct pt_regs *regs, struct heap_kern
     return 0;
 }
 
-static __always_inline int free_begin(const struct pt_regs *regs, struct heap_kernel_thread *thread)
-{
-    __u64 address = argument(regs, 1);
-    if (address == 0)
-        return 0;
-    pace();
-    freed_tell(thread, address, HEAP_KERNEL_FREED);
-    return 0;
-}
-
 static __always_inline int call_look(const struct pt_regs *regs, struct heap_kernel_thread *thread,
                                      __u32 place)
 {
+    struct call_regs call;
+    regs_take(regs, &call);
     if (place == HEAP_KERNEL_LEAVES)
-        return thread->place != 0 && regs->sp == thread->sp ? call_end(regs, thread) : 0;
+        return thread->place != 0 && call.sp == thread->sp ? call_end(thread, call.result) : 0;
     if (place == HEAP_KERNEL_HANDS_ON) {
-        if (thread->place != 0 && regs->sp == thread->sp)
+        if (thread->place != 0 && call.sp == thread->sp)
             thread->handed_on = 1;
         return 0;
     }
-    if (is_nested(thread, regs)) {
+    __u64 caller = caller_of(regs, call.sp);
+    if (is_nested(thread, call.sp, caller)) {
         count_add(HEAP_KERNEL_NESTED, 1);
         return 0;
     }
-    return place == HEAP_KERNEL_FREE ? free_begin(regs, thread) : call_begin(regs, thread, place);
+    if (place == HEAP_KERNEL_FREE && call.first == 0)
+        return 0;
+    pace();
+    if (place == HEAP_KERNEL_FREE)
+        return freed_tell(thread, call.first, HEAP_KERNEL_FREED);
+    call_begin(&call, thread, place, caller);
+    thread->stack = stack_of(regs, thread, bpf_ktime_get_ns());
+    return 0;
 }
 
 /* What we cost: now and then a run is timed, and stands for the others. */
@@ -361,15 +355,16 @@ SEC("uretprobe")
 int heap_returned(struct pt_regs *regs)
 {
     struct heap_kernel_thread *thread = thread_get();
-    __u64 sp = regs->sp;
+    struct call_regs call;
+    regs_take(regs, &call);
 #if defined(TARGET_x86_64)
-    sp -= 8;
+    call.sp -= 8;
 #endif
     if (!thread)
         return 0;
     __u64 begin_ns = cost_begin();
-    if (thread->place != 0 && sp == thread->sp)
-        call_end(regs, thread);
+    if (thread->place != 0 && call.sp == thread->sp)
+        call_end(thread, call.result);
     cost_end(begin_ns);
     return 0;
 }

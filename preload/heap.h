@@ -176,7 +176,8 @@ void heap_walk_forked(void);
 
 /* What is known of a piece of memory while it is allocated. */
 struct heap_entry_row {
-    uint64_t size : 40;
+    uint64_t size : 38;
+    uint64_t low : 2; /* bits of the address, from 8 bytes on */
     uint64_t place : 12;
     uint64_t generation : 8; /* low bits of the process's: another one is a parent's */
     uint64_t chain : 4;      /* grown by realloc() so often; 15 is 15 or more */
@@ -221,7 +222,9 @@ void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped,
 void heap_book_forked(void); /* in the child: live bytes and their peak begin at 0 */
 /* A signal handler has left a call of the book for good: what it held is given back. */
 void heap_book_left(void);
-bool heap_book_begin(void); /* once a process; false: no memory */
+/* Once a process; false: no memory. `apart`: pieces lie at least 32 bytes apart, as those of glibc
+ * do. Should they not, they are told from each other all the same, if not so fast. */
+bool heap_book_begin(bool apart);
 
 /* ---- log (heap_log.c) ---- */
 

@@ -17,6 +17,8 @@ enum {
     CELLS_KEPT = 4, /* one part in so many, at most, is kept for cells of NODE_ANY */
 };
 #define TICK_MASK (UINT32_MAX >> 1)
+/* What must be as expected for an entry to be the memory's, in this process. */
+#define SLOT_KEY (UINT64_C(3) << HEAP_SLOT_LOW_SHIFT | UINT64_C(0xff) << HEAP_SLOT_GENERATION_SHIFT)
 
 /* What one call changes: 1 and its size, or what the sample stands for. */
 struct amount {
@@ -168,7 +170,7 @@ static inline struct amount amount_of(const struct heap_entry_row *row)
 }
 
 /* Beyond what is counted of each: how sure it is. */
-static NOINLINE void count_sample(struct heap_cell *cell, uint64_t size)
+static void count_sample(struct heap_cell *cell, uint64_t size)
 {
     cell->samples++;
     cell->variance += heap_weigh(size, heap_header->sample_bytes, false).variance;
@@ -176,13 +178,14 @@ static NOINLINE void count_sample(struct heap_cell *cell, uint64_t size)
 
 /* ---- entries ---- */
 
-static inline struct heap_entry_row entry_of(struct heap_thread *thread, uint64_t size,
-                                             uint32_t node)
+static inline struct heap_entry_row entry_of(struct heap_thread *thread, const void *memory,
+                                             uint64_t size, uint32_t node)
 {
     uint64_t every = heap_header->sample_bytes;
     size = LIKELY(size <= HEAP_SLOT_SIZE_MAX) ? size : HEAP_SLOT_SIZE_MAX;
     return (struct heap_entry_row){
         .size = size,
+        .low = heap_address_low(heap_address(memory)),
         .place = thread->place_index,
         .generation = (uint8_t)thread->generation,
         .node = node,
@@ -231,16 +234,32 @@ static NOINLINE void freed_unseen(struct heap_thread *thread, const struct heap_
     freed(thread, row, false);
 }
 
+/* More or fewer samples in the page of that entry. What is too many to count stays so. */
+static NOINLINE void page_add(const void *memory, int change)
+{
+    uint8_t *samples = heap_samples_at(memory);
+    uint8_t now = samples ? __atomic_load_n(samples, __ATOMIC_RELAXED) : UINT8_MAX;
+    while (now != UINT8_MAX &&
+           !__atomic_compare_exchange_n(samples, &now, (uint8_t)(now + change), false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static inline bool is_unsampled(const void *memory)
+{
+    const uint8_t *samples = heap_samples_at(memory);
+    return !samples || __atomic_load_n(samples, __ATOMIC_RELAXED) == 0;
+}
+
 /* Where the entry of what is at `memory` now goes; of what was there before it is told. */
 static union heap_slot *slot_for(struct heap_thread *thread, const void *memory, uint64_t size)
 {
-    union heap_slot *slot = heap_slot_find(memory);
-    if (!slot) {
-        slot = heap_slot_make(memory, size);
-        thread->place->no_entry += !slot;
-    } else if (slot->row.node != 0) {
+    union heap_slot *slot = heap_slot_make(memory, size);
+    thread->place->no_entry += !slot;
+    if (slot && slot->row.node != 0)
         freed_unseen(thread, &slot->row);
-    }
+    else if (slot && heap_header->sample_bytes != 0)
+        page_add(memory, 1);
     return slot;
 }
 
@@ -266,7 +285,7 @@ static NOINLINE void allocated_any(struct heap_thread *thread, const void *memor
 {
     thread_begin(thread);
     union heap_slot *slot = slot_for(thread, memory, size);
-    struct heap_entry_row row = entry_of(thread, size, node);
+    struct heap_entry_row row = entry_of(thread, memory, size, node);
     if (slot)
         slot->row = row;
     struct amount amount = amount_of(&row);
@@ -294,7 +313,7 @@ static NOINLINE void freed_any(struct heap_thread *thread, const void *memory)
 
 /* ---- the same for what is usual: every call counts, no log, all is known ---- */
 
-static bool usual; /* in this process */
+static bool usual, sampling; /* in this process */
 
 /* Number + 1. */
 static inline uint32_t cell_known(const struct heap_thread *thread, uint32_t node)
@@ -312,13 +331,14 @@ static inline __attribute__((always_inline)) bool allocated_usual(struct heap_th
                                                                   const void *memory, uint64_t size,
                                                                   uint32_t node, bool shared)
 {
-    union heap_slot *slot = heap_slot_find(memory);
+    union heap_slot *slot = heap_slot_first(memory);
     uint32_t known = LIKELY(thread->entry_base != 0) ? cell_known(thread, node) : 0;
     if (UNLIKELY(!slot || known == 0 || (uint32_t)slot->words[1] != 0 || size > HEAP_SLOT_SIZE_MAX))
         return false;
     struct heap_cell *cell = &heap_cells[known - 1];
     uint32_t tick = tick_now();
-    __atomic_store_n(&slot->words[0], thread->entry_base | size, __ATOMIC_RELAXED);
+    uint64_t low = heap_address_low(heap_address(memory)) << HEAP_SLOT_LOW_SHIFT;
+    __atomic_store_n(&slot->words[0], thread->entry_base | low | size, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->words[1], (uint64_t)tick << HEAP_SLOT_TICK_SHIFT | node,
                      __ATOMIC_RELAXED);
     if (shared) {
@@ -335,14 +355,15 @@ static inline __attribute__((always_inline)) bool allocated_usual(struct heap_th
 static inline __attribute__((always_inline)) bool freed_usual(struct heap_thread *thread,
                                                               const void *memory, bool shared)
 {
-    union heap_slot *slot = heap_slot_find(memory);
+    union heap_slot *slot = heap_slot_first(memory);
     if (UNLIKELY(!slot))
         return false;
     /* In two words, as it was written: the CPU hands on only what was stored at once. */
     uint64_t first = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
     uint64_t second = __atomic_load_n(&slot->words[1], __ATOMIC_RELAXED);
-    uint64_t differs = first ^ thread->entry_base;
-    if (UNLIKELY((uint32_t)second == 0 || (uint8_t)(differs >> HEAP_SLOT_GENERATION_SHIFT) != 0))
+    uint64_t low = heap_address_low(heap_address(memory)) << HEAP_SLOT_LOW_SHIFT;
+    uint64_t differs = first ^ (thread->entry_base | low);
+    if (UNLIKELY((uint32_t)second == 0 || (differs & SLOT_KEY) != 0))
         return false;
     uint32_t known = cell_known(thread, (uint32_t)second);
     if (UNLIKELY(known == 0))
@@ -376,7 +397,7 @@ static NOINLINE void freed_shared(struct heap_thread *thread, const void *memory
 
 void heap_book_expect(const void *memory)
 {
-    __builtin_prefetch(heap_slot_find(memory), 1);
+    __builtin_prefetch(heap_slot_first(memory), 1);
 }
 
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
@@ -390,6 +411,8 @@ void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_
 
 void heap_book_freed(struct heap_thread *thread, const void *memory)
 {
+    if (UNLIKELY(!usual && sampling && is_unsampled(memory)))
+        return;
     if (UNLIKELY(!usual || !room_is_simple(thread)))
         freed_shared(thread, memory);
     else if (UNLIKELY(!freed_usual(thread, memory, false)))
@@ -401,23 +424,24 @@ void heap_book_freed(struct heap_thread *thread, const void *memory)
 struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *memory)
 {
     (void)thread;
-    union heap_slot *slot = heap_slot_find(memory);
+    bool sampled = heap_header->sample_bytes != 0;
+    union heap_slot *slot = sampled && is_unsampled(memory) ? NULL : heap_slot_known(memory);
     union heap_slot was = {.words = {0, 0}};
-    if (UNLIKELY(!slot))
+    if (!slot)
         return was.row;
-    was.words[0] = slot->words[0];
-    was.words[1] = slot->words[1];
-    if (was.row.node != 0)
-        slot->words[1] = 0;
+    if (sampled)
+        page_add(memory, -1);
+    was.words[0] = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
+    was.words[1] = __atomic_load_n(&slot->words[1], __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->words[1], 0, __ATOMIC_RELAXED);
     return was.row;
 }
 
 void heap_book_put_back(struct heap_thread *thread, const void *memory,
                         const struct heap_entry_row *row)
 {
-    (void)thread;
-    union heap_slot *slot = heap_slot_find(memory);
-    if (slot && row->node != 0)
+    union heap_slot *slot = row->node != 0 ? slot_for(thread, memory, row->size) : NULL;
+    if (slot)
         slot->row = *row;
 }
 
@@ -465,7 +489,7 @@ void heap_book_reallocated(struct heap_thread *thread, const void *before,
         return;
     }
     union heap_slot *slot = slot_for(thread, memory, size);
-    struct heap_entry_row now = entry_of(thread, size, node);
+    struct heap_entry_row now = entry_of(thread, memory, size, node);
     reallocated(thread, before, row, memory, &now);
     if (LIKELY(slot))
         slot->row = now;
@@ -491,11 +515,14 @@ void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped,
 void heap_book_forked(void)
 {
     heap_room = (struct heap_room){0};
-    usual = heap_header->sample_bytes == 0 && !heap_header->log;
+    sampling = heap_header->sample_bytes != 0;
+    usual = !sampling && !heap_header->log;
 }
 
-bool heap_book_begin(void)
+bool heap_book_begin(bool apart)
 {
+    heap_entries.shift = apart ? 5 : 4;
+    heap_entries.plane_mask = apart ? 0 : 1;
     heap_book_forked();
     return true;
 }

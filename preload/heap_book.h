@@ -11,12 +11,17 @@
 /* An entry for each 16 bytes of address space, in regions that are mapped when something is
  * allocated there; a second plane has those of addresses that 16 does not divide, for allocators
  * that hand out pieces of 8 bytes. An entry needs no lock: memory belongs to one thread from
- * malloc()'s return to free(). Private memory, so that a fork copies it. */
+ * malloc()'s return to free(). Private memory, so that a fork copies it.
+ *
+ * Where pieces lie 32 bytes apart, an entry for each 32 bytes will do: half the memory to touch. If
+ * the slot is another's all the same, the next plane has one. */
 enum {
-    HEAP_REGION_SHIFT = 21,
-    HEAP_REGION_ROWS = 1 << (HEAP_REGION_SHIFT - 4),
+    HEAP_REGION_ROWS_SHIFT = 17,
+    HEAP_REGION_ROWS = 1 << HEAP_REGION_ROWS_SHIFT,
+    HEAP_REGION_PAGES = 1024, /* of 4096 bytes of address space, at most */
+    HEAP_PLANES = 4,
     HEAP_MIDDLE_SHIFT = 38,
-    HEAP_MIDDLE_REGIONS = 1 << (HEAP_MIDDLE_SHIFT - HEAP_REGION_SHIFT),
+    HEAP_MIDDLE_REGIONS = 1 << (HEAP_MIDDLE_SHIFT - HEAP_REGION_ROWS_SHIFT - 4),
     HEAP_ADDRESS_BITS = 48,
     HEAP_MIDDLES = 1 << (HEAP_ADDRESS_BITS - HEAP_MIDDLE_SHIFT),
 };
@@ -24,12 +29,23 @@ union heap_slot {
     struct heap_entry_row row;
     uint64_t words[2]; /* the same, at once: size and what its thread gives, node and tick */
 };
-enum { HEAP_SLOT_PLACE_SHIFT = 40, HEAP_SLOT_GENERATION_SHIFT = 52, HEAP_SLOT_TICK_SHIFT = 32 };
-#define HEAP_SLOT_SIZE_MAX ((UINT64_C(1) << HEAP_SLOT_PLACE_SHIFT) - 1)
+enum {
+    HEAP_SLOT_LOW_SHIFT = 38,
+    HEAP_SLOT_PLACE_SHIFT = 40,
+    HEAP_SLOT_GENERATION_SHIFT = 52,
+    HEAP_SLOT_TICK_SHIFT = 32
+};
+#define HEAP_SLOT_SIZE_MAX ((UINT64_C(1) << HEAP_SLOT_LOW_SHIFT) - 1)
 struct heap_middle {
     union heap_slot *regions[HEAP_MIDDLE_REGIONS];
 };
-extern struct heap_middle *heap_middles[2][HEAP_MIDDLES];
+struct heap_entries {
+    uint8_t shift;       /* bytes of an entry: 16 or 32 */
+    uint8_t plane_mask;  /* of the address in 8 bytes: in which plane it is, to begin with */
+    bool planes_in_turn; /* there are entries in others than that */
+    struct heap_middle *middles[HEAP_PLANES][HEAP_MIDDLES];
+};
+extern struct heap_entries heap_entries;
 
 static inline uint64_t heap_address(const void *memory)
 {
@@ -39,27 +55,48 @@ static inline uint64_t heap_address(const void *memory)
     return (uint64_t)memory;
 #endif
 }
+static inline uint64_t heap_address_low(uint64_t address)
+{
+    return address >> 3 & 3;
+}
 
 /* NULL: nothing was allocated there so far, or there was no memory to know of it. */
-static inline union heap_slot *heap_slot_find(const void *memory)
+static inline union heap_slot *heap_region_at(uint64_t address, uint64_t plane)
 {
-    uint64_t address = heap_address(memory);
     uint64_t at = address >> HEAP_MIDDLE_SHIFT;
     if (UNLIKELY(at >= HEAP_MIDDLES))
         return NULL;
-    struct heap_middle *middle = __atomic_load_n(&heap_middles[address >> 3 & 1][at],
+    struct heap_middle *middle = __atomic_load_n(&heap_entries.middles[plane][at],
                                                  __ATOMIC_ACQUIRE);
     if (UNLIKELY(!middle))
         return NULL;
-    union heap_slot *region = __atomic_load_n(
-        &middle->regions[address >> HEAP_REGION_SHIFT & (HEAP_MIDDLE_REGIONS - 1)],
-        __ATOMIC_ACQUIRE);
-    if (UNLIKELY(!region))
-        return NULL;
-    return &region[address >> 4 & (HEAP_REGION_ROWS - 1)];
+    uint64_t number = address >> heap_entries.shift >> HEAP_REGION_ROWS_SHIFT;
+    return __atomic_load_n(&middle->regions[number & (HEAP_MIDDLE_REGIONS - 1)], __ATOMIC_ACQUIRE);
 }
-/* For a piece of that size; NULL: no memory. */
-NOINLINE union heap_slot *heap_slot_make(const void *memory, uint64_t size);
+static inline union heap_slot *heap_slot_at(uint64_t address, uint64_t plane)
+{
+    union heap_slot *region = heap_region_at(address, plane);
+    return LIKELY(region) ? &region[address >> heap_entries.shift & (HEAP_REGION_ROWS - 1)] : NULL;
+}
+/* Where its entry is, if nothing else has taken the slot. */
+static inline union heap_slot *heap_slot_first(const void *memory)
+{
+    uint64_t address = heap_address(memory);
+    return heap_slot_at(address, address >> 3 & heap_entries.plane_mask);
+}
+/* How many samples live in a page, behind the region's entries: most have none, and who frees
+ * there need not look for an entry. NULL: there is no region. */
+static inline uint8_t *heap_samples_at(const void *memory)
+{
+    uint64_t address = heap_address(memory);
+    union heap_slot *region = heap_region_at(address, address >> 3 & heap_entries.plane_mask);
+    uint8_t *counts = (uint8_t *)(region + HEAP_REGION_ROWS);
+    return LIKELY(region) ? &counts[address >> 12 & (HEAP_REGION_PAGES - 1)] : NULL;
+}
+/* With the entry of this memory; NULL: it has none. */
+union heap_slot *heap_slot_known(const void *memory);
+/* With that, or with none, for a piece of that size; NULL: no memory. */
+union heap_slot *heap_slot_make(const void *memory, uint64_t size);
 
 /* ---- room below the peak ---- */
 

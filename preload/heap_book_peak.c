@@ -180,8 +180,20 @@ static void common_take(struct heap_thread *thread, uint32_t way, int64_t bytes,
     at_tick(tick);
 }
 
+/* Nobody else is there to share with, any more or as yet. */
+static void be_alone(void)
+{
+    if (way_of(heap_room.way) != HEAP_ROOM_COMMON)
+        to_common();
+}
+
 void heap_room_take(struct heap_thread *thread, uint64_t bytes, uint32_t tick)
 {
+    if (thread->alone) {
+        be_alone();
+        heap_room_taken_alone(bytes, tick);
+        return;
+    }
     uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);
     bool climbs = way_of(way) == HEAP_ROOM_CLIMB;
     if (climbs || (way_of(way) == HEAP_ROOM_LENT &&
@@ -222,6 +234,11 @@ static bool turn(struct heap_thread *thread, int64_t bytes)
 
 void heap_room_give(struct heap_thread *thread, uint64_t bytes)
 {
+    if (thread->alone) {
+        be_alone();
+        heap_room_given_alone(bytes);
+        return;
+    }
     if (turn(thread, (int64_t)bytes))
         return;
     uint32_t way = __atomic_load_n(&heap_room.way, __ATOMIC_SEQ_CST);

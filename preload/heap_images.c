@@ -11,7 +11,8 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
+/* HEAP_IMAGES_LISTED: the test of what older ones get. */
+#if defined(DLFO_STRUCT_HAS_EH_DBASE) && !defined(HEAP_IMAGES_LISTED)
 #define HAS_FIND_OBJECT 1
 #pragma weak _dl_find_object
 #endif

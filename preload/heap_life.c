@@ -483,7 +483,7 @@ static bool process_begin(int fd)
 {
     layout_make();
     if (is_alone_with_libc() && generation_make() && window_take(fd, UINT32_MAX) &&
-        heap_book_begin() && shared_begin(life.generations)) {
+        heap_book_begin(!heap_nests) && shared_begin(life.generations)) {
         fd_keep(fd);
         return true;
     }

@@ -8,6 +8,7 @@ uint64_t heap_rules_epoch = UINT64_C(0xd1b54a32d192ed03);
 uint32_t heap_rules_opens;
 
 enum { OMITTED = 0xff, TABLE_ENCODING = 0x3b }; /* 0x3b: datarel, sdata4 */
+enum { FUNCTION_BITS = 13 };
 
 /* A pointer in one of exception handling's encodings. `base` is what datarel counts from. */
 static uint64_t read_pointer(struct heap_program *in, uint8_t encoding, const uint8_t *base)
@@ -88,7 +89,7 @@ static const uint8_t *search(struct heap_program *in, const uint8_t *header, uin
 }
 
 /* Of the encodings only those that linkers use: without them folding goes by place. */
-uint64_t heap_function_of(uint64_t pc)
+static uint64_t find_function(uint64_t pc)
 {
     enum { POINTER_ENCODING = 0x1b, COUNT_ENCODING = 0x03 };
     struct heap_found found;
@@ -98,6 +99,24 @@ uint64_t heap_function_of(uint64_t pc)
         return 0;
     const uint32_t *count = (const void *)(found.header + 8);
     return (uint64_t)search_table(found.header, (const void *)(found.header + 12), *count, pc - 1);
+}
+
+uint64_t heap_function_of(uint64_t pc)
+{
+    static struct function_row {
+        uint64_t key; /* as that of a rule */
+        uint64_t function;
+    } rows[1 << FUNCTION_BITS];
+    struct function_row *row = &rows[heap_mix(pc) >> (64 - FUNCTION_BITS)];
+    uint64_t key = __atomic_load_n(&row->key, __ATOMIC_RELAXED);
+    uint64_t function = __atomic_load_n(&row->function, __ATOMIC_RELAXED);
+    if (key == heap_rule_key(pc, function))
+        return function;
+    key = __atomic_load_n(&heap_rules_epoch, __ATOMIC_RELAXED) ^ pc;
+    function = find_function(pc);
+    __atomic_store_n(&row->key, key ^ heap_mix(function), __ATOMIC_RELAXED);
+    __atomic_store_n(&row->function, function, __ATOMIC_RELAXED);
+    return function;
 }
 
 /* Puts `in` on the inside of an entry; false: it is the terminator. *ret_id is where its id
@@ -202,14 +221,18 @@ static bool run_function(struct heap_program *in, const uint8_t *entry)
     return !in->bad;
 }
 
-/* A pc behind which a handler's return into the kernel stands. Some have no entry at all. */
-static bool is_restorer(const uint8_t *code)
+/* Whether a handler's return into the kernel stands there. Some have no entry, or lie in no image
+ * at all. */
+static bool is_restorer(uint64_t pc)
 {
 #if defined(__x86_64__)
     static const uint8_t bytes[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
 #else
     static const uint8_t bytes[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
 #endif
+    const uint8_t *code = (const uint8_t *)pc; // NOLINT(performance-no-int-to-ptr)
+    if (!heap_readable(pc) || !heap_readable(pc + sizeof(bytes) - 8))
+        return false;
     for (size_t i = 0; i < sizeof(bytes); i++)
         if (code[i] != bytes[i])
             return false;
@@ -219,9 +242,8 @@ static bool is_restorer(const uint8_t *code)
 /* Called with a return address: the call lies before it. */
 static heap_rule make(struct heap_program *scratch, uint64_t pc)
 {
-    struct heap_found found;
-    if (!heap_image_find(pc - 1, &found))
-        return HEAP_RULE_NONE;
+    struct heap_found found = {0};
+    heap_image_find(pc - 1, &found);
     scratch->bad = false;
     scratch->remembered_count = 0;
     scratch->now = (struct heap_columns){0};
@@ -229,10 +251,7 @@ static heap_rule make(struct heap_program *scratch, uint64_t pc)
     const uint8_t *entry = found.header ? search(scratch, found.header, pc - 1) : NULL;
     if (entry && run_function(scratch, entry))
         return heap_program_rule(scratch);
-    if (pc + 16 < found.end && heap_readable(pc) && heap_readable(pc + 8) &&
-        is_restorer((const uint8_t *)pc)) // NOLINT(performance-no-int-to-ptr)
-        return HEAP_RULE_SIGNAL;
-    return HEAP_RULE_NONE;
+    return is_restorer(pc) ? HEAP_RULE_SIGNAL : HEAP_RULE_NONE;
 }
 
 heap_rule heap_rule_make(struct heap_program *scratch, uint64_t pc)

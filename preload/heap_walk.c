@@ -430,7 +430,8 @@ static NOINLINE uint32_t begin_anew(struct heap_thread *thread, uint32_t count, 
 static inline uint32_t walk_out(struct heap_thread *thread, const struct heap_at *at)
 {
     struct heap_walker *walker = thread->walker;
-    struct state state = {.pc = at->pc, .sp = at->sp, .fp = at->fp, .limit = stack_limit(at->sp)};
+    struct state state = {
+        .pc = without_signature(at->pc), .sp = at->sp, .fp = at->fp, .limit = stack_limit(at->sp)};
     struct heap_frame *frame = walker->top;
     for (uint32_t count = 0;; count++) {
         while (frame->sp < state.sp)

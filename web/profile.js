@@ -44,6 +44,7 @@ export class Profile {
   constructor(data) {
     this.data = data;
     this.unit = data.unit;
+    this.counted = data.counted ?? 'sample';
     this.all = data.frames.weight[0];
     this.lower = data.strings.map((text) => text.toLowerCase());
     this.calls = this.fromData();
@@ -86,7 +87,7 @@ export class Profile {
     const count = view.count[frame];
     const lines = [
       `${formatWeight(weight, this.unit)}, ${share(weight)} of all, ${formatCount(count)} ` +
-      `sample${count === 1 ? '' : 's'}`,
+      `${this.counted}${count === 1 ? '' : 's'}`,
     ];
     if (!view.inverted)
       lines[0] += `; itself ${formatWeight(view.self[frame], this.unit)}, ${share(view.self[frame])}`;

@@ -22,7 +22,7 @@ const struct heap_note_bound heap_note_bounds[HEAP_NOTE_KINDS] = {
     /* Share: of all allocations. */
     [HEAP_NOTE_SMALL_PIECES] = {"small_pieces", .count = 100000, .pct = 20, .size_most = 32},
     /* Count: reallocations that moved; ratio: how often one piece grew in turn. */
-    [HEAP_NOTE_GROWN_AGAIN] = {"grown_again", .count = 100, .ratio = 16},
+    [HEAP_NOTE_GROWN_AGAIN] = {"grown_again", .count = 100, .ratio = 8},
     /* Ratio: resident memory to live bytes; bytes: more than those. */
     [HEAP_NOTE_RESIDENT] = {"resident", .bytes = 64 * MIB, .ratio = 2},
     [HEAP_NOTE_FAILED] = {"failed", .count = 1},
@@ -177,8 +177,9 @@ static void note_grown(struct noting *noting, const struct heap_sum *sum)
         return;
     const char *text = arena_printf(
         noting->arena,
-        "the same memory grown up to %s times in turn: %s reallocations to a larger size, %s of "
+        "the same memory grown %s%s times in turn: %s reallocations to a larger size, %s of "
         "them moved, %s",
+        figures->chain_max == HEAP_CHAIN_TOP ? "at least " : "up to ",
         count_text(noting, figures->chain_max), count_text(noting, figures->grown),
         count_text(noting, figures->moved), name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_GROWN_AGAIN, text, figures->grown,

@@ -211,10 +211,10 @@ static int rise_add(struct rising *rising, uint32_t process, const struct heap_s
         *at = rising->rises.len;
     struct rise *rise = &rising->rises.data[*at - 1];
     uint32_t now = rising->taken[process];
-    /* Absent is none: from none to some is a rise, too, but only right after the first. */
+    /* Absent is none, and from none to some is a rise, too. */
     if (now == 1)
         rise->first_bytes = row->bytes;
-    else if ((fresh ? now == 2 : rise->last == now - 1) && row->bytes > rise->last_bytes)
+    else if (row->bytes > rise->last_bytes)
         rise->rises++;
     rise->last = now;
     rise->last_bytes = row->bytes;

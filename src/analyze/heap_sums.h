@@ -9,6 +9,9 @@
 
 #include "analyze/heap_load.h"
 
+/* Chains of reallocations are counted so far: that long, or longer. */
+enum { HEAP_CHAIN_TOP = 15 };
+
 struct heap_figures {
     uint64_t allocations, allocated_bytes;
     uint64_t frees, freed_bytes;

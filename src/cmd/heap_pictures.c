@@ -11,12 +11,13 @@ static const struct drawn {
     enum heap_measure measure;
     enum heap_view view; /* whose table is on the page */
     const char *title;
+    const char *counted;
 } drawings[] = {
-    {"bytes", HEAP_BY_BYTES, HEAP_VIEW_CHURN, "allocated bytes"},
-    {"count", HEAP_BY_COUNT, HEAP_VIEW_CHURN, "allocations"},
-    {"peak", HEAP_BY_PEAK, HEAP_VIEW_PEAK, "heap at its peak"},
-    {"leak", HEAP_BY_LEAK, HEAP_VIEW_LEAKS, "not freed at the end"},
-    {"temporary", HEAP_BY_TEMPORARY, HEAP_VIEW_TEMPORARY, "temporary allocations"},
+    {"bytes", HEAP_BY_BYTES, HEAP_VIEW_CHURN, "allocated bytes", "call"},
+    {"count", HEAP_BY_COUNT, HEAP_VIEW_CHURN, "allocations", "call"},
+    {"peak", HEAP_BY_PEAK, HEAP_VIEW_PEAK, "heap at its peak", "piece"},
+    {"leak", HEAP_BY_LEAK, HEAP_VIEW_LEAKS, "not freed at the end", "piece"},
+    {"temporary", HEAP_BY_TEMPORARY, HEAP_VIEW_TEMPORARY, "temporary allocations", "call"},
 };
 
 static const struct drawn *drawing_of(const struct heap_cmd_opts *opts)
@@ -72,6 +73,7 @@ int heap_pictures(struct heap_run *run, struct value *root, struct why *why)
     if (profile.weight == 0)
         return why_set(why, WHY_USAGE, ENODATA, "choose another measure with --flame-by",
                        "there is nothing to draw: %s are none", drawn->title);
+    profile.counted = drawn->counted;
     struct heap_sum_list list;
     if (heap_sums_rank(run->arena, &side->sums.per[HEAP_PER_STACK], heap_view_rank(drawn->view),
                        &list) < 0)

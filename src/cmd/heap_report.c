@@ -194,6 +194,10 @@ static void put_totals(struct heap_run *run, struct value *root)
     value_put_machine(root, "failed", value_uint(sums->failed, UNIT_COUNT));
     value_put_machine(root, "unseen_frees", value_uint(sums->unseen_frees, UNIT_COUNT));
     value_put_machine(root, "inherited_frees", value_uint(sums->inherited_frees, UNIT_COUNT));
+    value_put_machine(root, "events",
+                      side->heap.event_count > 0
+                          ? value_uint(side->heap.event_count, UNIT_COUNT)
+                          : value_na("single calls were not kept: --log does that"));
     value_put_machine(root, "peak_ms",
                       sums->peak_known && sums->peak_ns >= side->heap.start_ns
                           ? value_real((double)(sums->peak_ns - side->heap.start_ns) / 1e6, UNIT_MS)

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "store/db.h"
-#include "store/heap_event_table.h"
+#include "store/heap_tables.h"
 #include "store/reader.h"
 #include "store/sample_table.h"
 #include "store/schema.h"
@@ -287,14 +287,11 @@ static int query_sql(struct query *query, const char *sql, struct value *root, s
     return 0;
 }
 
-static int count_rows(struct query *query, const char *table, int64_t *ret)
+static int count_rows(struct query *query, const struct schema_table *table, int64_t *ret)
 {
     sqlite3 *db = recording_db(query->recording);
-    char *sql = strcmp(table, "sample") == 0
-                    ? sqlite3_mprintf("SELECT ifnull(sum(samples), 0) FROM chunk")
-                : strcmp(table, "heap_event") == 0
-                    ? sqlite3_mprintf("SELECT ifnull(sum(events), 0) FROM heap_chunk")
-                    : sqlite3_mprintf("SELECT count(1) FROM \"%w\"", table);
+    char *sql = table->rows_sql ? sqlite3_mprintf("%s", table->rows_sql)
+                                : sqlite3_mprintf("SELECT count(1) FROM \"%w\"", table->name);
     int rc = sql ? db_int(db, sql, ret) : SQLITE_NOMEM;
     sqlite3_free(sql);
     return rc;
@@ -314,7 +311,7 @@ static int query_tables(struct query *query, struct value *root, struct why *why
     for (const struct schema_table *known = schema_tables; known->name; known++) {
         int64_t rows = 0;
         if (rc == SQLITE_OK)
-            rc = count_rows(query, known->name, &rows);
+            rc = count_rows(query, known, &rows);
         if (rc != SQLITE_OK) {
             db_unbind(db);
             return db_why(db, rc, "read", recording_path(query->recording), why);
@@ -339,7 +336,7 @@ static int query_report(const struct cmd_call *call, struct query *query, struct
     struct recording *recording = query->recording;
     int r = sample_table_register(recording, why);
     if (r == 0)
-        r = heap_event_table_register(recording, why);
+        r = heap_tables_register(recording, why);
     if (r == 0)
         r = stack_text_register(recording, why);
     if (r < 0)
@@ -397,8 +394,8 @@ const struct command cmd_query = {
              "JSON or as Markdown. The recording is never changed. Without SQL, lists the tables; "
              "docs/recording.md describes them.\n\n"
              "Beside the plain tables there are: sample(series, time_ns, thread, stack, weight), "
-             "and heap_event(time_ns, thread, kind, address, size_bytes, stack), which unpack what "
-             "is stored while they are read, and the functions "
+             "heap_site, heap_snapshot_row and heap_event, which unpack what is stored while they "
+             "are read, and the functions "
              "stack_text(stack), \"main;decode;inner\", and frame_text(frame).",
     .options = query_options,
     .options_size = sizeof(struct query_opts),

@@ -1,6 +1,7 @@
 /* record: what is to be recorded becomes a recording, and one line says how good it is. */
 #include "cmd/cmd.h"
 
+#include "analyze/heap_honesty.h"
 #include "analyze/honesty.h"
 #include "analyze/hotspots.h"
 #include "analyze/io_honesty.h"
@@ -270,13 +271,19 @@ static int io_show(const struct cmd_call *call, struct arena *arena, struct reco
 }
 
 /* What was not seen is an error, but not before the rest is shown. */
-static void heap_show(const struct cmd_call *call, const struct record_run_result *result)
+static int heap_show(const struct cmd_call *call, struct arena *arena, struct recording *recording,
+                     const struct record_run_result *result, struct why *why)
 {
-    if (result->heap_na[0] || !result->heap_tier[0])
-        return;
-    fprintf(call->err, "whyslow: heap: counted %s\n",
-            strcmp(result->heap_tier, "user") == 0 ? "by the library in the program"
-                                                   : "by the kernel");
+    struct heap_honesty honesty;
+    if (result->heap_na[0])
+        return 0;
+    int r = heap_honesty_load(arena, recording, &honesty, why);
+    if (r < 0)
+        return r;
+    fprintf(call->err, "whyslow: heap: ");
+    text_print(call->err, str_from(heap_honesty_line(arena, &honesty)));
+    fputc('\n', call->err);
+    return 0;
 }
 
 static void next_show(FILE *err, const char *command, const char *path)
@@ -299,10 +306,11 @@ static int show(const struct cmd_call *call, const struct record_run_opts *run,
         r = waits_show(call, &arena, recording, result, why);
     if (r == 0 && result->io_tier[0])
         r = io_show(call, &arena, recording, result, why);
+    if (r == 0 && result->heap_tier[0])
+        r = heap_show(call, &arena, recording, result, why);
     recording_close(recording);
     if (r < 0)
         return r;
-    heap_show(call, result);
     fputs("whyslow: recorded to ", call->err);
     text_print(call->err, str_from(result->path));
     fputc('\n', call->err);

@@ -75,6 +75,12 @@ enum tier heap_plan(const struct heap_opts *opts, const char *program, struct wh
     bool is_user = program && opts->tier != TIER_KERNEL && user_can(program, user, sizeof(user));
     if (is_user)
         return TIER_USER;
+    if (opts->log) {
+        why_set(why, WHY_DENIED, ENOTSUP, "leave --log out",
+                "only the library in a program keeps every event, and it is of no use here: %s",
+                program && opts->tier == TIER_KERNEL ? "the kernel tier was asked for" : user);
+        return TIER_NONE;
+    }
     if (opts->tier == TIER_USER) {
         why_set(why, WHY_DENIED, ENOTSUP,
                 "as root leave '--tier user' out: the kernel tells of such programs",

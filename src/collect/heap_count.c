@@ -154,7 +154,7 @@ static int entry_make(struct heap_count *count, const struct heap_count_event *e
                       const struct heap_live_entry *old)
 {
     struct heap_count_thread *thread = event->thread;
-    struct heap_count_site *site;
+    struct heap_count_site *site = NULL;
     bool grown = old->address != 0 && event->size > old->size;
     struct heap_live_entry entry = {
         .address = event->address,
@@ -347,30 +347,45 @@ int heap_count_put(struct heap_count *count, struct sink *sink, bool all)
     return r;
 }
 
+struct snapshot {
+    uint32_t id;
+    struct map_u64 row_at; /* stack to index + 1 */
+    VEC(struct heap_snapshot_row) rows;
+};
+
+/* Of a stack; made if need be. */
+static int row_of(struct snapshot *snapshot, uint32_t stack, struct heap_snapshot_row **ret)
+{
+    const struct heap_snapshot_row fresh = {.snapshot = snapshot->id, .stack = stack};
+    uint64_t *at = map_u64_at(&snapshot->row_at, stack, NULL);
+    if (!at || (*at == 0 && VEC_PUSH(&snapshot->rows, fresh) < 0))
+        return -ENOMEM;
+    *at = *at ? *at : snapshot->rows.len;
+    *ret = &snapshot->rows.data[*at - 1];
+    return 0;
+}
+
 int heap_count_snapshot(const struct heap_count *count, struct sink *sink, uint64_t time_ns,
                         enum heap_snapshot_why why)
 {
     const struct heap_snapshot_info info = {count->process, time_ns, why};
-    struct map_u64 at = {0};
-    VEC(struct heap_snapshot_row) rows = {0};
-    uint32_t snapshot;
-    int r = count->process == 0 ? -EAGAIN : sink_heap_snapshot(sink, &info, &snapshot);
+    struct snapshot snapshot = {0};
+    struct heap_snapshot_row *row = NULL;
+    if (count->process == 0)
+        return 0;
+    int r = sink_heap_snapshot(sink, &info, &snapshot.id);
     for (size_t i = 0; i < count->sites.len && r == 0; i++) {
         const struct heap_count_site *site = &count->sites.data[i];
-        struct heap_snapshot_row fresh = {.snapshot = snapshot, .stack = site->stack};
-        uint64_t *index = map_u64_at(&at, site->stack, NULL);
-        if (!index || (*index == 0 && VEC_PUSH(&rows, fresh) < 0)) {
-            r = -ENOMEM;
-            break;
+        r = row_of(&snapshot, site->stack, &row);
+        if (r == 0) {
+            row->count += site_count(&site->tally);
+            row->bytes += site_bytes(&site->tally);
         }
-        *index = *index ? *index : rows.len;
-        rows.data[*index - 1].count += site_count(&site->tally);
-        rows.data[*index - 1].bytes += site_bytes(&site->tally);
     }
-    for (size_t i = 0; i < rows.len && r == 0; i++)
-        if (rows.data[i].count != 0 || rows.data[i].bytes != 0)
-            r = sink_heap_snapshot_row(sink, &rows.data[i]);
-    map_u64_deinit(&at);
-    VEC_FREE(&rows);
-    return r == -EAGAIN ? 0 : r;
+    for (size_t i = 0; i < snapshot.rows.len && r == 0; i++)
+        if (snapshot.rows.data[i].count != 0 || snapshot.rows.data[i].bytes != 0)
+            r = sink_heap_snapshot_row(sink, &snapshot.rows.data[i]);
+    map_u64_deinit(&snapshot.row_at);
+    VEC_FREE(&snapshot.rows);
+    return r;
 }

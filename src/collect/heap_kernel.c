@@ -181,7 +181,7 @@ static int moments_put(struct collector *c, uint64_t now_ns)
 {
     int r = 0, left = MOMENTS_A_ROUND;
     for (size_t i = 0; i < c->accounts.len && r == 0 && left > 0; i++) {
-        const struct heap_account *account = c->accounts.data[i];
+        const struct heap_account *account = c->accounts.data[i].account;
         struct proc_stat stat = {0};
         if (account->over || account->count.process == 0)
             continue;
@@ -204,8 +204,8 @@ static int accounts_put(struct collector *c, bool all)
 {
     int r = 0;
     for (size_t i = 0; i < c->accounts.len && r == 0; i++)
-        if (!c->accounts.data[i]->over)
-            r = heap_count_put(&c->accounts.data[i]->count, c->sink, all);
+        if (!c->accounts.data[i].account->over)
+            r = heap_count_put(&c->accounts.data[i].account->count, c->sink, all);
     return r;
 }
 
@@ -213,8 +213,8 @@ static int snapshot_put(struct collector *c, uint64_t now_ns, enum heap_snapshot
 {
     int r = 0;
     for (size_t i = 0; i < c->accounts.len && r == 0; i++)
-        if (!c->accounts.data[i]->over)
-            r = heap_count_snapshot(&c->accounts.data[i]->count, c->sink, now_ns, why);
+        if (!c->accounts.data[i].account->over)
+            r = heap_count_snapshot(&c->accounts.data[i].account->count, c->sink, now_ns, why);
     return r;
 }
 

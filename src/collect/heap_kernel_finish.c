@@ -11,7 +11,7 @@ static uint64_t accounts_sum(const struct collector *c, size_t offset)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < c->accounts.len; i++)
-        sum += *(const uint64_t *)(const void *)((const char *)&c->accounts.data[i]->count +
+        sum += *(const uint64_t *)(const void *)((const char *)&c->accounts.data[i].account->count +
                                                  offset);
     return sum;
 }

@@ -32,6 +32,10 @@ struct heap_account {
     bool over;
 };
 
+struct heap_account_ref {
+    struct heap_account *account;
+};
+
 struct heap_thread_state {
     struct heap_count_thread thread;
     struct heap_account *account;
@@ -62,7 +66,7 @@ struct collector {
     bool attached;
 
     struct map_u64 account_at; /* tgid << 32 | exec to index + 1 */
-    VEC(struct heap_account *) accounts;
+    VEC(struct heap_account_ref) accounts;
     struct map_u64 state_at; /* tid << 32 | exec to index + 1 */
     VEC(struct heap_thread_state) states;
     VEC(struct heap_looked) looked;

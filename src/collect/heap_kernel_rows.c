@@ -24,7 +24,7 @@ static void account_leave(struct heap_account *account)
 void heap_accounts_close(struct collector *c)
 {
     for (size_t i = 0; i < c->accounts.len; i++)
-        account_leave(c->accounts.data[i]);
+        account_leave(c->accounts.data[i].account);
     VEC_FREE(&c->accounts);
     map_u64_deinit(&c->account_at);
     map_u64_deinit(&c->state_at);
@@ -35,8 +35,9 @@ void heap_accounts_close(struct collector *c)
 /* Under its key, in the place of what was there. */
 static int account_set(struct collector *c, uint64_t key, struct heap_account *account)
 {
+    const struct heap_account_ref ref = {account};
     uint64_t *at = map_u64_at(&c->account_at, key, NULL);
-    if (!at || VEC_PUSH(&c->accounts, account) < 0)
+    if (!at || VEC_PUSH(&c->accounts, ref) < 0)
         return -ENOMEM;
     account->users++;
     *at = c->accounts.len;
@@ -67,7 +68,7 @@ static int account_of(struct collector *c, uint32_t tgid, uint32_t exec, struct 
     const uint64_t *at = map_u64_find(&c->account_at, key_of(tgid, exec));
     if (!at || *at == 0)
         return account_new(c, tgid, exec, ret);
-    *ret = c->accounts.data[*at - 1];
+    *ret = c->accounts.data[*at - 1].account;
     return 0;
 }
 
@@ -249,7 +250,7 @@ static int began_take(struct collector *c, const struct offcpu_head *head)
                         : NULL;
     int r = 0;
     if (old && *old != 0) {
-        account = c->accounts.data[*old - 1];
+        account = c->accounts.data[*old - 1].account;
         if (account->pid == (int)head->tgid && !account->over)
             r = account_end(c, account);
     }

@@ -26,7 +26,7 @@ int heap_book_site(struct heap_book *book, const struct heap_site_info *info, ui
     uint64_t *id = map_u64_at(ids, key, NULL);
     if (!id)
         return -ENOMEM;
-    book->sites.data[book->sites.len++] = (struct heap_site_row){.info = *info, .dirty = true};
+    book->sites.data[book->sites.len++] = (struct heap_site_row){.info = *info};
     *id = book->sites.len;
     *ret_id = (uint32_t)*id;
     return 0;
@@ -38,12 +38,8 @@ int heap_book_site_set(struct heap_book *book, uint32_t site, const struct heap_
     if (site == 0 || site > book->sites.len || !isfinite(tally->variance) || tally->variance < 0)
         return -EINVAL;
     struct heap_site_row *row = &book->sites.data[site - 1];
-    bool changed = memcmp(&row->tally, tally, sizeof(*tally)) != 0;
-    if (changed) {
-        row->tally = *tally;
-        row->dirty = true;
-    }
-    *ret_changed = changed;
+    *ret_changed = memcmp(&row->tally, tally, sizeof(*tally)) != 0;
+    row->tally = *tally;
     return 0;
 }
 

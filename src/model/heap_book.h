@@ -1,7 +1,7 @@
 /* Rows of the heap in memory. Shared by every implementation of model/sink.h, as call_book.h is.
  * Ids count from 1.
  *
- * Tallies are replaced, not added to; one that says nothing new leaves its row clean, so that
+ * Tallies are replaced, not added to; one that says nothing new is known as such, so that
  * whoever counts may hand over everything it has, again and again. */
 #pragma once
 
@@ -21,7 +21,6 @@ enum {
 struct heap_site_row {
     struct heap_site_info info;
     struct heap_tally tally;
-    bool dirty; /* for whoever writes it down */
 };
 
 /* A process: its tally, and its memory over time. Of moments that became one the higher is
@@ -51,7 +50,7 @@ struct heap_book {
  * beyond the bounds. Ids of others (threads, stacks, processes) are the caller's to check. */
 MUST_USE int heap_book_site(struct heap_book *book, const struct heap_site_info *info,
                             uint32_t *ret_id);
-/* *ret_changed: it says something new; the row is marked dirty then. */
+/* *ret_changed: it says something new. */
 MUST_USE int heap_book_site_set(struct heap_book *book, uint32_t site,
                                 const struct heap_tally *tally, bool *ret_changed);
 /* *ret_at: where in `processes`. */

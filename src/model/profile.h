@@ -82,6 +82,7 @@ struct profile {
     const char *series; /* "cpu" */
     enum unit unit;     /* of weights; UNIT_NS for time */
     const char *about;
+    const char *counted;       /* what `count` counts: "call"; NULL: "sample" */
     uint64_t start_ns, end_ns; /* first and last sample */
     struct profile_process *processes;
     size_t process_count; /* of each array: entries, the 0th included */

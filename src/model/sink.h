@@ -356,7 +356,7 @@ MUST_USE static inline int sink_heap_process_set(struct sink *sink, uint32_t pro
 {
     return sink->ops->heap_process_set(sink, process, tally);
 }
-/* A new id every time; its rows follow. */
+/* A new id every time; its rows follow, before the next one. */
 MUST_USE static inline int sink_heap_snapshot(struct sink *sink,
                                               const struct heap_snapshot_info *info,
                                               uint32_t *ret_id)

@@ -481,7 +481,7 @@ static int memory_heap_snapshot_row(struct sink *sink, const struct heap_snapsho
     struct sink_memory *memory = of(sink);
     if (memory->error)
         return memory->error;
-    if (row->snapshot == 0 || row->snapshot > memory->heap_snapshots.len ||
+    if (row->snapshot == 0 || row->snapshot != memory->heap_snapshots.len ||
         row->stack > memory->interned.stacks.len)
         return -EINVAL;
     uint32_t id;

@@ -28,8 +28,11 @@ const char *flame_cost(const struct call_tree *tree, uint32_t node, char *buffer
     units_format((double)n->total_weight, unit, total, sizeof(total));
     units_format((double)n->self_weight, unit, self, sizeof(self));
     units_format((double)n->total_count, UNIT_COUNT, count, sizeof(count));
-    int used = snprintf(buffer, size, "%s, %.2f%% of all, %s sample%s", total,
-                        (double)n->total_weight / all * 100, count, n->total_count == 1 ? "" : "s");
+    const char *counted = tree->profile && tree->profile->counted ? tree->profile->counted
+                                                                  : "sample";
+    int used = snprintf(buffer, size, "%s, %.2f%% of all, %s %s%s", total,
+                        (double)n->total_weight / all * 100, count, counted,
+                        n->total_count == 1 ? "" : "s");
     if (!tree->inverted && used >= 0 && (size_t)used < size)
         snprintf(buffer + used, size - (size_t)used, "; itself %s, %.2f%%", self,
                  (double)n->self_weight / all * 100);

@@ -2,6 +2,7 @@
  * heap_tables.h. */
 #include "present/heap_tables.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ enum {
     COL_GROWN_BYTES,
     COL_MOVED,
     COL_CHAIN_MAX,
+    COL_CHAIN,
     COL_GROWING,
     COL_GROWING_TEXT,
     COL_GROWTH_BYTES,
@@ -113,7 +115,8 @@ static const struct heap_column {
                          EVERY,
                          IN(GROWTH)},
     [COL_MOVED] = {{"moved", "moved", SHOW_ALWAYS, true, false}, EVERY, IN(GROWTH)},
-    [COL_CHAIN_MAX] = {{"chain_max", "longest chain", SHOW_ALWAYS, true, false}, EVERY, IN(GROWTH)},
+    [COL_CHAIN_MAX] = {{"chain_max", "longest chain", SHOW_MACHINE, true, false}, EVERY, 0},
+    [COL_CHAIN] = {{"chain", "longest chain", SHOW_PEOPLE, true, false}, EVERY, IN(GROWTH)},
     [COL_GROWING] = {{"growing", "growing", SHOW_MACHINE, false, false}, PLACES, 0},
     [COL_GROWING_TEXT] = {{"rise", "between snapshots", SHOW_PEOPLE, true, false},
                           PLACES,
@@ -253,6 +256,8 @@ static void figure_cells(const struct heap_tables *tables, const struct heap_fig
     cells[COL_GROWN_BYTES] = value_uint(figures->grown_bytes, UNIT_BYTES);
     cells[COL_MOVED] = count(figures->moved);
     cells[COL_CHAIN_MAX] = count(figures->chain_max);
+    cells[COL_CHAIN] = value_text(arena_printf(tables->arena, "%" PRIu64 "%s", figures->chain_max,
+                                               figures->chain_max == HEAP_CHAIN_TOP ? "+" : ""));
     cells[COL_SAMPLES] = count(figures->samples);
 }
 

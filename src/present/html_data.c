@@ -249,6 +249,9 @@ static void put_all(struct jsonw *json, const struct columns *columns)
     jsonw_text(json, str_from(data->title));
     jsonw_key(json, "unit");
     jsonw_text(json, str_from(unit_key(tree->profile ? tree->profile->unit : UNIT_COUNT)));
+    jsonw_key(json, "counted");
+    jsonw_text(json, str_from(tree->profile && tree->profile->counted ? tree->profile->counted
+                                                                      : "sample"));
     jsonw_key(json, "inverted");
     jsonw_bool(json, tree->inverted);
     jsonw_key(json, "left_out");

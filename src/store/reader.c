@@ -63,10 +63,7 @@ static int tables_check(struct recording *recording, struct why *why)
 {
     for (const struct schema_table *table = schema_tables; table->name; table++) {
         bool plain = true;
-        int rc = SQLITE_OK;
-        /* Two are made while reading. */
-        if (strcmp(table->name, "sample") != 0 && strcmp(table->name, "heap_event") != 0)
-            rc = db_is_plain_table(recording->db, table->name, &plain);
+        int rc = table->made ? SQLITE_OK : db_is_plain_table(recording->db, table->name, &plain);
         if (rc != SQLITE_OK)
             return reader_fail(recording, rc, why);
         if (!plain)
@@ -103,12 +100,13 @@ static int counts_load(struct recording *recording, struct why *why)
         [RECORDING_DEVICE] = "device",
         [RECORDING_CONNECTION] = "connection",
         [RECORDING_REQUEST] = "request",
-        [RECORDING_HEAP_SITE] = "heap_site",
+        [RECORDING_HEAP_SITE] = "heap_site_chunk",
         [RECORDING_HEAP_SNAPSHOT] = "heap_snapshot",
     };
     for (size_t i = 0; i < RECORDING_TABLES; i++) {
         char sql[80];
-        snprintf(sql, sizeof(sql), "SELECT ifnull(max(id), 0) FROM %s", names[i]);
+        snprintf(sql, sizeof(sql), "SELECT ifnull(%s, 0) FROM %s",
+                 i == RECORDING_HEAP_SITE ? "sum(sites)" : "max(id)", names[i]);
         int64_t max;
         int rc = db_int(recording->db, sql, &max);
         if (rc != SQLITE_OK)

@@ -81,14 +81,20 @@ MUST_USE int sample_cursor_next(struct sample_cursor *cursor, struct sample_bloc
                                 struct why *why);
 void sample_cursor_close(struct sample_cursor *cursor); /* NULL is fine */
 
-/* Single events of the heap in blocks: those of a thread in their order, those of a block put
- * together by thread. */
+/* What is packed of the heap, in blocks. Events: those of a thread in their order, those of a
+ * block put together by thread. */
+enum heap_rows { HEAP_ROWS_SITES, HEAP_ROWS_SNAPSHOTS, HEAP_ROWS_EVENTS };
+struct heap_block {
+    size_t count;
+    const struct recorded_heap_site *sites; /* one of the three */
+    const struct heap_snapshot_row *rows;
+    const struct heap_event *events;
+};
 struct heap_cursor;
-MUST_USE int heap_cursor_open(struct recording *recording, struct heap_cursor **ret,
-                              struct why *why);
+MUST_USE int heap_cursor_open(struct recording *recording, enum heap_rows kind,
+                              struct heap_cursor **ret, struct why *why);
 /* 1 with a block that is valid until the next call, 0 at the end, -errno. */
-MUST_USE int heap_cursor_next(struct heap_cursor *cursor, const struct heap_event **ret,
-                              size_t *ret_count, struct why *why);
+MUST_USE int heap_cursor_next(struct heap_cursor *cursor, struct heap_block *ret, struct why *why);
 void heap_cursor_close(struct heap_cursor *cursor); /* NULL is fine */
 /* How many there are; none is unpacked. */
 MUST_USE int recording_heap_events(struct recording *recording, uint64_t *ret, struct why *why);
@@ -235,7 +241,7 @@ RECORDING_EACH(request_event, struct request_event);
 RECORDING_EACH(heap_site, struct recorded_heap_site);
 RECORDING_EACH(heap_process, struct recorded_heap_process);
 RECORDING_EACH(heap_snapshot, struct recorded_heap_snapshot);
-/* By snapshot and stack. */
+/* By snapshot, in the order they were told. */
 RECORDING_EACH(heap_snapshot_row, struct heap_snapshot_row);
 /* By process and time. */
 RECORDING_EACH(heap_moment, struct heap_moment);

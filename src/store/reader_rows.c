@@ -5,7 +5,6 @@
 #include "store/wait_buckets.h"
 
 #include <errno.h>
-#include <math.h>
 
 /* One statement being read. The first damage is kept, later columns give 0. */
 struct rows {
@@ -160,18 +159,6 @@ static void rows_histogram_u64(struct rows *rows, int column, uint64_t *ret,
     struct str blob = rows_blob(rows, column);
     if (!decode((const unsigned char *)blob.data, blob.len, ret))
         rows_damage(rows, column);
-}
-
-/* SQLite keeps a NaN as NULL, but infinity as it is. */
-static double rows_variance(struct rows *rows, int column)
-{
-    double number = sqlite3_column_double(rows->stmt, column);
-    if (sqlite3_column_type(rows->stmt, column) != SQLITE_FLOAT || !isfinite(number) ||
-        number < 0) {
-        rows_damage(rows, column);
-        return 0;
-    }
-    return number;
 }
 
 /* Counts, durations and bytes in columns that follow each other. */
@@ -471,27 +458,6 @@ EACH(request_event, struct request_event,
     row->payload = rows_id(rows, 10, RECORDING_TEXT, true);
 }
 
-EACH(heap_site, struct recorded_heap_site,
-     "SELECT id, thread, stack, kind, allocations, allocated_bytes, frees, freed_bytes, temporary,"
-     " temporary_bytes, grown, grown_bytes, moved, chain_max, size_max, lived_ns, samples,"
-     " peak_count, peak_bytes, variance FROM heap_site ORDER BY id")
-{
-    struct heap_tally *tally = &row->tally;
-    uint64_t *const numbers[] = {
-        &tally->allocations, &tally->allocated_bytes, &tally->frees,    &tally->freed_bytes,
-        &tally->temporary,   &tally->temporary_bytes, &tally->grown,    &tally->grown_bytes,
-        &tally->moved,       &tally->chain_max,       &tally->size_max, &tally->lived_ns,
-        &tally->samples};
-    row->id = rows_own_id(rows);
-    row->info.thread = rows_id(rows, 1, RECORDING_THREAD, false);
-    row->info.stack = rows_id(rows, 2, RECORDING_STACK, true);
-    row->info.kind = (enum heap_kind)rows_kind(rows, 3, schema_heap_kind_find);
-    rows_numbers(rows, 4, numbers, ARRAY_SIZE(numbers));
-    tally->peak_count = (int64_t)rows_bits(rows, 17);
-    tally->peak_bytes = (int64_t)rows_bits(rows, 18);
-    tally->variance = rows_variance(rows, 19);
-}
-
 EACH(heap_process, struct recorded_heap_process,
      "SELECT process, peak_bytes, peak_count, peak_ns, unseen_frees, inherited_frees,"
      " inherited_bytes, failed, life_unit_ns, sizes, lives FROM heap_process ORDER BY process")
@@ -513,15 +479,6 @@ EACH(heap_snapshot, struct recorded_heap_snapshot,
     row->info.process = rows_id(rows, 1, RECORDING_PROCESS, false);
     row->info.time_ns = rows_number(rows, 2, INT64_MAX);
     row->info.why = (enum heap_snapshot_why)rows_kind(rows, 3, schema_heap_why_find);
-}
-
-EACH(heap_snapshot_row, struct heap_snapshot_row,
-     "SELECT snapshot, stack, count, bytes FROM heap_snapshot_row ORDER BY snapshot, stack")
-{
-    row->snapshot = rows_id(rows, 0, RECORDING_HEAP_SNAPSHOT, false);
-    row->stack = rows_id(rows, 1, RECORDING_STACK, true);
-    row->count = (int64_t)rows_bits(rows, 2);
-    row->bytes = (int64_t)rows_bits(rows, 3);
 }
 
 EACH(heap_moment, struct heap_moment,

@@ -105,27 +105,20 @@ static const char step_4[] =
     "  rest_ns INTEGER NOT NULL, bytes_out INTEGER NOT NULL, bytes_in INTEGER NOT NULL,"
     "  parameters INTEGER NOT NULL, flags INTEGER NOT NULL, payload INTEGER NOT NULL);";
 
-/* The heap. Figures of a thread may be negative: it freed what another allocated. Moments are
- * numbered in their process: when two and two become one, rows are written anew from the
- * beginning. Events lie in chunks as samples do. */
+/* The heap. What grows with the stacks of a program is packed: sites, and what lived at a snapshot;
+ * events lie in chunks as samples do. Moments are numbered in their process: when two and two
+ * become one, rows are written anew from the beginning. */
 static const char step_5[] =
-    "CREATE TABLE heap_site(id INTEGER PRIMARY KEY, thread INTEGER NOT NULL,"
-    "  stack INTEGER NOT NULL, kind TEXT NOT NULL, allocations INTEGER NOT NULL,"
-    "  allocated_bytes INTEGER NOT NULL, frees INTEGER NOT NULL, freed_bytes INTEGER NOT NULL,"
-    "  temporary INTEGER NOT NULL, temporary_bytes INTEGER NOT NULL, peak_count INTEGER NOT NULL,"
-    "  peak_bytes INTEGER NOT NULL, grown INTEGER NOT NULL, grown_bytes INTEGER NOT NULL,"
-    "  moved INTEGER NOT NULL, chain_max INTEGER NOT NULL, size_max INTEGER NOT NULL,"
-    "  lived_ns INTEGER NOT NULL, samples INTEGER NOT NULL, variance REAL NOT NULL);"
+    "CREATE TABLE heap_site_chunk(id INTEGER PRIMARY KEY, sites INTEGER NOT NULL,"
+    "  codec INTEGER NOT NULL, data BLOB NOT NULL);"
     "CREATE TABLE heap_process(process INTEGER PRIMARY KEY, peak_bytes INTEGER NOT NULL,"
     "  peak_count INTEGER NOT NULL, peak_ns INTEGER NOT NULL, unseen_frees INTEGER NOT NULL,"
     "  inherited_frees INTEGER NOT NULL, inherited_bytes INTEGER NOT NULL,"
     "  failed INTEGER NOT NULL, life_unit_ns INTEGER NOT NULL, sizes BLOB NOT NULL,"
     "  lives BLOB NOT NULL);"
     "CREATE TABLE heap_snapshot(id INTEGER PRIMARY KEY, process INTEGER NOT NULL,"
-    "  time_ns INTEGER NOT NULL, why TEXT NOT NULL);"
-    "CREATE TABLE heap_snapshot_row(snapshot INTEGER NOT NULL, stack INTEGER NOT NULL,"
-    "  count INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY(snapshot, stack))"
-    "  WITHOUT ROWID;"
+    "  time_ns INTEGER NOT NULL, why TEXT NOT NULL, rows INTEGER NOT NULL,"
+    "  codec INTEGER NOT NULL, data BLOB NOT NULL);"
     "CREATE TABLE heap_moment(process INTEGER NOT NULL, number INTEGER NOT NULL,"
     "  time_ns INTEGER NOT NULL, live_bytes INTEGER NOT NULL, rss_bytes INTEGER NOT NULL,"
     "  PRIMARY KEY(process, number)) WITHOUT ROWID;"
@@ -141,7 +134,8 @@ const struct schema_table schema_tables[] = {
     {"meta", "about the recording itself: who wrote it, when, and whether it was finished"},
     {"series", "what was sampled: name, unit and meaning of a weight"},
     {"total", "count and weight per series, thread and stack: the profile, ready to sum"},
-    {"sample", "every single sample in time, unpacked from chunk while you read"},
+    {"sample", "every single sample in time, unpacked from chunk while you read",
+     "SELECT ifnull(sum(samples), 0) FROM chunk", true},
     {"wait", "waits that are alike, added up: thread, stack, object, who ended it, how long"},
     {"wait_event", "long waits one by one: off the CPU, blocked for, then ready to run for"},
     {"call", "calls to the kernel that are alike, added up: thread, stack, object, bytes, time"},
@@ -149,12 +143,15 @@ const struct schema_table schema_tables[] = {
     {"connection", "connections on which requests were seen: peer, service, protocol"},
     {"request", "requests that are alike, added up: normalised text, peer, call site, time"},
     {"request_event", "requests one by one: up to the answer's first byte, then up to its last"},
-    {"heap_site", "memory by thread and stack: allocated, freed, temporary, at the peak"},
+    {"heap_site", "memory by thread and stack: allocated, freed, temporary, at the peak",
+     "SELECT ifnull(sum(sites), 0) FROM heap_site_chunk", true},
     {"heap_process", "memory of a process: its peak, histograms of sizes and lifetimes"},
     {"heap_snapshot", "moments at which what lived was kept"},
-    {"heap_snapshot_row", "what lived then, by stack"},
+    {"heap_snapshot_row", "what lived then, by stack",
+     "SELECT ifnull(sum(rows), 0) FROM heap_snapshot", true},
     {"heap_moment", "memory over time: live on the heap, and resident"},
-    {"heap_event", "allocations and frees one by one, unpacked from heap_chunk while you read"},
+    {"heap_event", "allocations and frees one by one, unpacked from heap_chunk while you read",
+     "SELECT ifnull(sum(events), 0) FROM heap_chunk", true},
     {"object", "what is waited for or asked: files, pipes, sockets, locks, children"},
     {"stack", "call stacks as a tree: a frame and the stack of its caller"},
     {"frame", "places in code: an address in an image, or a name"},
@@ -170,6 +167,7 @@ const struct schema_table schema_tables[] = {
     {"source_line", "source text around hot places"},
     {"instruction", "disassembly of hot functions"},
     {"chunk", "samples as stored: compressed columns"},
+    {"heap_site_chunk", "heap sites as stored: compressed columns"},
     {"heap_chunk", "allocations and frees as stored: compressed columns"},
     {0},
 };

@@ -9,6 +9,7 @@
 #include "model/sink.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* "whys" in ASCII, in bytes 68 to 71 of the file; `file` and others may know it by this. */
@@ -31,6 +32,8 @@ MUST_USE int schema_migrate(sqlite3 *db, const struct schema_step *steps, unsign
 struct schema_table {
     const char *name;
     const char *about;
+    const char *rows_sql; /* how many rows; NULL: as SQLite counts them */
+    bool made;            /* while reading: it is not in the file */
 };
 extern const struct schema_table schema_tables[]; /* ends with a NULL name */
 

@@ -19,8 +19,6 @@ static const struct bulk_table {
     [BULK_TOTAL] = {SQL_TOTAL, "INSERT OR REPLACE INTO total VALUES", 5, 0},
     [BULK_WAIT_EVENT] = {SQL_WAIT_EVENT, "INSERT INTO wait_event VALUES", 5, 0},
     [BULK_REQUEST_EVENT] = {SQL_REQUEST_EVENT, "INSERT INTO request_event VALUES", 11, 0},
-    [BULK_HEAP_SNAPSHOT_ROW] = {SQL_HEAP_SNAPSHOT_ROW,
-                                "INSERT OR REPLACE INTO heap_snapshot_row VALUES", 4, 0},
     [BULK_HEAP_MOMENT] = {SQL_HEAP_MOMENT, "INSERT OR REPLACE INTO heap_moment VALUES", 5, 0},
 };
 

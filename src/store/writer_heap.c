@@ -1,13 +1,12 @@
-/* The heap of a recording. Sites, processes and moments are kept in memory (heap_book.h); those
- * that changed become rows at a commit. What lived at a snapshot is rows at once, many at a time;
- * single events are columns (writer_heap_events.c). */
+/* The heap of a recording. Sites, processes and moments are kept in memory (heap_book.h); what
+ * changed is written at a commit: of sites the chunks that they lie in. What lived at a snapshot is
+ * one row; single events are columns of their own (writer_heap_events.c). */
+#include "store/heap_rows.h"
 #include "store/schema.h"
 #include "store/wait_buckets.h"
 #include "store/writer_parts.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 static struct recording_writer *of(struct sink *sink)
 {
@@ -17,6 +16,18 @@ static struct recording_writer *of(struct sink *sink)
 static int note(struct recording_writer *writer, struct dirty_rows *dirty, bool listed, size_t at)
 {
     return !listed && VEC_PUSH(dirty, (uint32_t)at) < 0 ? writer_settle(writer, -ENOMEM) : 0;
+}
+
+/* The chunk that a site lies in is to be written. */
+static int site_note(struct recording_writer *writer, size_t at)
+{
+    size_t chunk = at / HEAP_SITES_EACH;
+    while (writer->heap_chunk_listed.len <= chunk)
+        if (VEC_PUSH(&writer->heap_chunk_listed, false) < 0)
+            return writer_settle(writer, -ENOMEM);
+    bool listed = writer->heap_chunk_listed.data[chunk];
+    writer->heap_chunk_listed.data[chunk] = true;
+    return note(writer, &writer->heap_chunks_dirty, listed, chunk);
 }
 
 int writer_heap_site(struct sink *sink, const struct heap_site_info *info, uint32_t *ret_id)
@@ -30,8 +41,8 @@ int writer_heap_site(struct sink *sink, const struct heap_site_info *info, uint3
     size_t before = writer->heap.sites.len;
     uint32_t id;
     int r = writer_settle(writer, heap_book_site(&writer->heap, info, &id));
-    if (r == 0)
-        r = note(writer, &writer->heap_sites_dirty, writer->heap.sites.len == before, before);
+    if (r == 0 && writer->heap.sites.len > before)
+        r = site_note(writer, before);
     if (r == 0)
         *ret_id = id;
     return r;
@@ -42,11 +53,9 @@ int writer_heap_site_set(struct sink *sink, uint32_t site, const struct heap_tal
     struct recording_writer *writer = of(sink);
     if (writer->error)
         return writer->error;
-    if (site == 0 || site > writer->heap.sites.len)
-        return -EINVAL;
-    bool listed = writer->heap.sites.data[site - 1].dirty, changed = false;
+    bool changed = false;
     int r = heap_book_site_set(&writer->heap, site, tally, &changed);
-    return r < 0 ? r : note(writer, &writer->heap_sites_dirty, listed || !changed, site - 1);
+    return r < 0 || !changed ? r : site_note(writer, site - 1);
 }
 
 /* The process has something to write; whether it is in the list already it knows itself. */
@@ -87,6 +96,24 @@ int writer_heap_moment(struct sink *sink, const struct heap_moment *moment)
     return r < 0 ? r : process_note(writer, at);
 }
 
+/* What the last snapshot has so far, as one row. */
+static int living_put(struct recording_writer *writer)
+{
+    size_t count = writer->heap_living.len;
+    if (count == writer->heap_living_written)
+        return 0;
+    struct str blob;
+    const void *data = NULL;
+    int r = heap_snapshot_pack(&writer->packer, writer->heap_living.data, (uint32_t)count, &data,
+                               &blob.len);
+    if (r < 0)
+        return writer_settle(writer, r);
+    blob.data = data;
+    writer->heap_living_written = count;
+    return writer_put(writer, SQL_HEAP_SNAPSHOT_ROWS, "iib", (int64_t)writer->heap_snapshots,
+                      (int64_t)count, blob);
+}
+
 int writer_heap_snapshot(struct sink *sink, const struct heap_snapshot_info *info, uint32_t *ret_id)
 {
     struct recording_writer *writer = of(sink);
@@ -96,12 +123,16 @@ int writer_heap_snapshot(struct sink *sink, const struct heap_snapshot_info *inf
         return -EINVAL;
     if (writer->heap_snapshots >= HEAP_BOOK_SNAPSHOTS_MAX)
         return -E2BIG;
-    int r = writer_put(writer, SQL_HEAP_SNAPSHOT, "iiis", (int64_t)writer->heap_snapshots + 1,
-                       (int64_t)info->process, (int64_t)info->time_ns,
-                       str_from(schema_heap_why_name(info->why)));
+    int r = living_put(writer);
     if (r == 0)
-        *ret_id = ++writer->heap_snapshots;
-    return r;
+        r = writer_put(writer, SQL_HEAP_SNAPSHOT, "iiisib", (int64_t)writer->heap_snapshots + 1,
+                       (int64_t)info->process, (int64_t)info->time_ns,
+                       str_from(schema_heap_why_name(info->why)), (int64_t)PACKED_CODEC, STR(""));
+    if (r < 0)
+        return r;
+    writer->heap_living.len = writer->heap_living_written = 0;
+    *ret_id = ++writer->heap_snapshots;
+    return 0;
 }
 
 int writer_heap_snapshot_row(struct sink *sink, const struct heap_snapshot_row *row)
@@ -109,16 +140,18 @@ int writer_heap_snapshot_row(struct sink *sink, const struct heap_snapshot_row *
     struct recording_writer *writer = of(sink);
     if (writer->error)
         return writer->error;
-    if (row->snapshot == 0 || row->snapshot > writer->heap_snapshots ||
+    if (row->snapshot == 0 || row->snapshot != writer->heap_snapshots ||
         row->stack > writer->interned.stacks.len)
         return -EINVAL;
-    if (writer->heap_snapshot_rows >= writer->heap_snapshot_rows_max) {
+    if (writer->heap_snapshot_rows >= writer->heap_snapshot_rows_max ||
+        writer->heap_living.len >= PACKED_ROWS_MAX) {
         writer->heap_snapshot_rows_lost++;
         return 0;
     }
+    if (VEC_PUSH(&writer->heap_living, *row) < 0)
+        return writer_settle(writer, -ENOMEM);
     writer->heap_snapshot_rows++;
-    const int64_t values[] = {row->snapshot, row->stack, row->count, row->bytes};
-    return writer_bulk_put(writer, BULK_HEAP_SNAPSHOT_ROW, values);
+    return 0;
 }
 
 /* SQLite counts to 2^63 - 1. */
@@ -127,20 +160,20 @@ static int64_t bounded(uint64_t number)
     return (int64_t)MIN(number, (uint64_t)INT64_MAX);
 }
 
-static int site_put(struct recording_writer *writer, size_t at)
+static int site_chunk_put(struct recording_writer *writer, size_t chunk)
 {
-    struct heap_site_row *row = &writer->heap.sites.data[at];
-    const struct heap_tally *tally = &row->tally;
-    assert(row->dirty);
-    row->dirty = false;
-    return writer_put(
-        writer, SQL_HEAP_SITE, "iiisiiiiiiiiiiiiiiid", (int64_t)at + 1, (int64_t)row->info.thread,
-        (int64_t)row->info.stack, str_from(schema_heap_kind_name(row->info.kind)),
-        bounded(tally->allocations), bounded(tally->allocated_bytes), bounded(tally->frees),
-        bounded(tally->freed_bytes), bounded(tally->temporary), bounded(tally->temporary_bytes),
-        tally->peak_count, tally->peak_bytes, bounded(tally->grown), bounded(tally->grown_bytes),
-        bounded(tally->moved), bounded(tally->chain_max), bounded(tally->size_max),
-        bounded(tally->lived_ns), bounded(tally->samples), tally->variance);
+    size_t first = chunk * HEAP_SITES_EACH;
+    uint32_t count = (uint32_t)MIN(writer->heap.sites.len - first, (size_t)HEAP_SITES_EACH);
+    struct str blob;
+    const void *data = NULL;
+    writer->heap_chunk_listed.data[chunk] = false;
+    int r = heap_sites_pack(&writer->packer, writer->heap.sites.data + first, count, &data,
+                            &blob.len);
+    if (r < 0)
+        return writer_settle(writer, r);
+    blob.data = data;
+    return writer_put(writer, SQL_HEAP_SITE_CHUNK, "iiib", (int64_t)chunk + 1, (int64_t)count,
+                      (int64_t)PACKED_CODEC, blob);
 }
 
 static struct str histogram(const uint64_t *buckets, uint32_t count, unsigned char *bytes)
@@ -206,9 +239,11 @@ static int lost_count(struct recording_writer *writer, const char *name, uint64_
 
 int writer_heap_flush(struct recording_writer *writer)
 {
-    int r = dirty_flush(writer, &writer->heap_sites_dirty, site_put);
+    int r = dirty_flush(writer, &writer->heap_chunks_dirty, site_chunk_put);
     if (r == 0)
         r = dirty_flush(writer, &writer->heap_processes_dirty, process_put);
+    if (r == 0)
+        r = living_put(writer);
     if (r == 0)
         r = lost_count(writer, "loss.store_moments", &writer->heap_moments_lost);
     if (r == 0)
@@ -221,7 +256,10 @@ int writer_heap_flush(struct recording_writer *writer)
 void writer_heap_deinit(struct recording_writer *writer)
 {
     heap_book_deinit(&writer->heap);
-    VEC_FREE(&writer->heap_sites_dirty);
+    VEC_FREE(&writer->heap_chunks_dirty);
+    VEC_FREE(&writer->heap_chunk_listed);
+    VEC_FREE(&writer->heap_living);
+    packer_deinit(&writer->packer);
     VEC_FREE(&writer->heap_processes_dirty);
     writer_heap_events_deinit(writer);
 }

@@ -19,6 +19,7 @@
 #include "model/wait_book.h"
 #include "store/chunk.h"
 #include "store/heap_chunk.h"
+#include "store/packed.h"
 #include "store/writer.h"
 
 #include <sqlite3.h>
@@ -56,10 +57,10 @@ enum writer_sql {
     SQL_CONNECTION,
     SQL_REQUEST,
     SQL_REQUEST_EVENT,
-    SQL_HEAP_SITE,
+    SQL_HEAP_SITE_CHUNK,
     SQL_HEAP_PROCESS,
     SQL_HEAP_SNAPSHOT,
-    SQL_HEAP_SNAPSHOT_ROW,
+    SQL_HEAP_SNAPSHOT_ROWS,
     SQL_HEAP_MOMENT,
     SQL_HEAP_MOMENTS_CUT,
     SQL_HEAP_CHUNK_ADD,
@@ -75,7 +76,7 @@ enum {
     WRITER_BLOB_BYTES_MAX = 64 << 20,
     WRITER_WAIT_EVENTS_MAX = 1 << 22, /* some 120 MB of file */
     WRITER_REQUEST_EVENTS_MAX = 1 << 20,
-    WRITER_HEAP_SNAPSHOT_ROWS_MAX = 1 << 22, /* some 80 MB of file */
+    WRITER_HEAP_SNAPSHOT_ROWS_MAX = 1 << 22, /* some 20 MB of file */
 };
 
 enum writer_bulk_kind {
@@ -85,7 +86,6 @@ enum writer_bulk_kind {
     BULK_TOTAL,
     BULK_WAIT_EVENT,
     BULK_REQUEST_EVENT,
-    BULK_HEAP_SNAPSHOT_ROW,
     BULK_HEAP_MOMENT,
     WRITER_BULKS,
 };
@@ -169,9 +169,13 @@ struct recording_writer {
     uint32_t request_events, request_events_max;
     uint64_t request_events_lost;
     struct heap_book heap;
-    struct dirty_rows heap_sites_dirty, heap_processes_dirty;
-    uint32_t heap_snapshots; /* how many: ids go from 1 to this */
-    uint32_t heap_snapshot_rows, heap_snapshot_rows_max;
+    struct dirty_rows heap_chunks_dirty, heap_processes_dirty;
+    VEC(bool) heap_chunk_listed; /* whether it is in the first of these */
+    struct packer packer;
+    uint32_t heap_snapshots;                             /* how many: ids go from 1 to this */
+    VEC(struct heap_snapshot_row) heap_living;           /* rows of the last snapshot */
+    size_t heap_living_written;                          /* of these, in the file */
+    uint32_t heap_snapshot_rows, heap_snapshot_rows_max; /* of all snapshots */
     uint64_t heap_snapshot_rows_lost, heap_moments_lost;
     struct heap_event_buffer heap_events;
 
@@ -189,7 +193,7 @@ struct recording_writer {
 MUST_USE int writer_prepare(struct recording_writer *writer);
 void writer_unprepare(struct recording_writer *writer);
 /* Binds and runs one row, beginning a transaction if there is none. `types` has
- * a letter an argument: i int64_t, d double, s struct str (as text), b struct str (as
+ * a letter an argument: i int64_t, s struct str (as text), b struct str (as
  * blob). 0, or -errno after writer_fail(). */
 MUST_USE int writer_put(struct recording_writer *writer, enum writer_sql sql, const char *types,
                         ...);

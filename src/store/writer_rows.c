@@ -47,12 +47,11 @@ static const char *const statements[SQL_COUNT] = {
                      " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"),
     [SQL_REQUEST_EVENT] = ("INSERT INTO request_event VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
                            " ?10, ?11)"),
-    [SQL_HEAP_SITE] = ("INSERT OR REPLACE INTO heap_site VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-                       " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"),
+    [SQL_HEAP_SITE_CHUNK] = "INSERT OR REPLACE INTO heap_site_chunk VALUES(?1, ?2, ?3, ?4)",
     [SQL_HEAP_PROCESS] = ("INSERT OR REPLACE INTO heap_process VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7,"
                           " ?8, ?9, ?10, ?11)"),
-    [SQL_HEAP_SNAPSHOT] = "INSERT INTO heap_snapshot VALUES(?1, ?2, ?3, ?4)",
-    [SQL_HEAP_SNAPSHOT_ROW] = "INSERT OR REPLACE INTO heap_snapshot_row VALUES(?1, ?2, ?3, ?4)",
+    [SQL_HEAP_SNAPSHOT] = "INSERT INTO heap_snapshot VALUES(?1, ?2, ?3, ?4, 0, ?5, ?6)",
+    [SQL_HEAP_SNAPSHOT_ROWS] = "UPDATE heap_snapshot SET rows = ?2, data = ?3 WHERE id = ?1",
     [SQL_HEAP_MOMENT] = "INSERT OR REPLACE INTO heap_moment VALUES(?1, ?2, ?3, ?4, ?5)",
     [SQL_HEAP_MOMENTS_CUT] = "DELETE FROM heap_moment WHERE process = ?1 AND number >= ?2",
     [SQL_HEAP_CHUNK_ADD] = "INSERT INTO heap_chunk VALUES(NULL, ?1, ?2, ?3)",
@@ -89,8 +88,6 @@ static int bind(sqlite3_stmt *stmt, int at, char type, va_list *args)
 {
     if (type == 'i')
         return sqlite3_bind_int64(stmt, at, va_arg(*args, int64_t));
-    if (type == 'd')
-        return sqlite3_bind_double(stmt, at, va_arg(*args, double));
     struct str text = va_arg(*args, struct str);
     /* A NULL pointer would bind NULL; the row is run before the text can vanish. */
     const char *data = text.data ? text.data : "";

@@ -12,6 +12,7 @@
 enum {
     PIECE_BYTES = 4096,
     INSN_BYTES_MAX = 16,
+    RELOCATIONS_MAX = 1 << 20,
     SKIPPED_MAX = 6, /* instructions before the one that is probed */
 };
 
@@ -59,13 +60,54 @@ static bool is_conditional(const struct disassembler *code)
     return insn->id != ARM64_INS_B || (arm->cc != ARM64_CC_INVALID && arm->cc != ARM64_CC_AL);
 }
 
+/* ---- stubs: functions of the same file, called so that others may take their place ---- */
+
+static bool symbol_at(struct elf_file *file, size_t index, uint64_t *ret)
+{
+    GElf_Shdr header;
+    GElf_Sym symbol;
+    Elf_Scn *scn = elf_file_section(file, ".dynsym", &header);
+    Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+    if (!data || !gelf_getsym(data, (int)index, &symbol) || symbol.st_shndx == SHN_UNDEF)
+        return false;
+    *ret = symbol.st_value;
+    return true;
+}
+
+static bool slot_look(struct elf_file *file, const char *section, uint64_t slot, uint64_t *ret)
+{
+    GElf_Shdr header;
+    Elf_Scn *scn = elf_file_section(file, section, &header);
+    Elf_Data *data = scn && header.sh_type == SHT_RELA ? elf_getdata(scn, NULL) : NULL;
+    size_t count = data && header.sh_entsize > 0 ? header.sh_size / header.sh_entsize : 0;
+    for (size_t i = 0; i < MIN(count, (size_t)RELOCATIONS_MAX); i++) {
+        GElf_Rela rela;
+        if (gelf_getrela(data, (int)i, &rela) && rela.r_offset == slot)
+            return symbol_at(file, GELF_R_SYM(rela.r_info), ret);
+    }
+    return false;
+}
+
+/* jmp *slot(%rip) */
+static bool stub_target(const struct walking *walking, uint64_t *ret)
+{
+    const cs_insn *insn = walking->code.insn;
+    if (!walking->code.x86 || insn->detail->x86.op_count != 1 ||
+        insn->detail->x86.operands[0].type != X86_OP_MEM ||
+        insn->detail->x86.operands[0].mem.base != X86_REG_RIP)
+        return false;
+    uint64_t slot = insn->address + insn->size + (uint64_t)insn->detail->x86.operands[0].mem.disp;
+    return slot_look(walking->file, ".rela.plt", slot, ret) ||
+           slot_look(walking->file, ".rela.dyn", slot, ret);
+}
+
 /* 1: what follows is reached as well. */
 static int jump_look(struct walking *walking)
 {
     struct function_paths *paths = walking->paths;
     const struct disassembler *code = &walking->code;
     uint64_t target;
-    if (!disassembler_target(code, &target)) {
+    if (!disassembler_target(code, &target) && !stub_target(walking, &target)) {
         place_add(paths->jumps, &paths->jump_count, code->insn->address, paths);
         return 0;
     }

@@ -336,21 +336,21 @@ static int check_heap_moment(void *context, const struct heap_moment *row)
 static int check_heap_events(struct recording *recording, struct heap_check *check, struct why *why)
 {
     struct heap_cursor *cursor;
-    const struct heap_event *events;
-    size_t count;
-    int r = heap_cursor_open(recording, &cursor, why);
+    struct heap_block block;
+    int r = heap_cursor_open(recording, HEAP_ROWS_EVENTS, &cursor, why);
     if (r < 0)
         return r;
-    while ((r = heap_cursor_next(cursor, &events, &count, why)) > 0) {
-        for (size_t i = 0; i < count; i++) {
-            uint32_t thread = events[i].thread - 1;
+    while ((r = heap_cursor_next(cursor, &block, why)) > 0) {
+        for (size_t i = 0; i < block.count; i++) {
+            const struct heap_event *event = &block.events[i];
+            uint32_t thread = event->thread - 1;
             struct heap_event given = {0};
             if (thread < FIXTURE_THREADS)
                 given = fixture_heap_event(&check->fixture,
                                            check->of_thread[thread]++ * FIXTURE_THREADS + thread);
-            check->wrong = check->wrong || !fixture_same_event(&events[i], &given);
+            check->wrong = check->wrong || !fixture_same_event(event, &given);
         }
-        check->events += count;
+        check->events += block.count;
     }
     heap_cursor_close(cursor);
     return r;

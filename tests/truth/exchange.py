@@ -201,6 +201,50 @@ def check_pprof(work):
     check("sum of hostile names", sum(flat.values()) >= Truth(work.recording("plain")).weight, True)
 
 
+def heap_truth(whyslow, path):
+    """Values by the innermost function of the program: what was called is nobody's. Then by what is anywhere in it."""
+    db = sqlite3.connect(path)
+    names = dict(db.execute("SELECT frame, text FROM location JOIN function ON function.id = location.function"
+                            " JOIN text ON text.id = function.name"))
+    stacks = {row[0]: row[1:] for row in db.execute("SELECT id, parent, frame FROM stack")}
+    flat = {index: collections.Counter() for index in HEAP_VALUES}
+    # Sites lie packed in the file.
+    rows = run(whyslow, "query", "--json", "--limit", "0", path,
+               "SELECT stack, sum(allocations), sum(allocated_bytes), sum(allocations - frees),"
+               " sum(allocated_bytes - freed_bytes) FROM heap_site WHERE kind = 'heap' GROUP BY stack")
+    for row in json.loads(rows.stdout)["rows"]:
+        stack, calls, size, live, live_size = row.values()
+        caller = stacks[stack][0] if stack else 0
+        name = names[stacks[caller][1]] if caller else "[no stack]"
+        for index, value in zip(HEAP_VALUES, (calls, size, live, live_size)):
+            flat[index][name] += value
+    return {index: some(counter) for index, counter in flat.items()}
+
+
+HEAP_VALUES = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
+
+
+def check_heap(work):
+    """pprof's heap profiles: four values, the allocator hidden, what lives shown first."""
+    need("go")
+    path = work.folder / "heap.whyslow"
+    run(work.make, "plain", path)
+    out = work.folder / "heap.pb.gz"
+    run(work.whyslow, "export", path, "-o", out)
+    for index, expected in heap_truth(work.whyslow, path).items():
+        said = run("go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-unit=B",
+                   f"-sample_index={index}", out, env=dict(os.environ, PPROF_TMPDIR=str(work.folder)))
+        flat = {}
+        for line in said.stdout.decode().splitlines():
+            row = re.match(r"\s*(\d+)B?\s+[\d.]+%\s+[\d.]+%\s+(\d+)B?\s+[\d.]+%\s+(.*)", line)
+            if row and int(row[1]):
+                flat[row[3]] = int(row[1])
+        check(f"{index}, by go tool pprof", flat, expected)
+    raw = run("go", "tool", "pprof", "-raw", out).stdout.decode()
+    check("what lives is shown first", "inuse_space/bytes[dflt]" in raw, True)
+    check("the honesty is in it", "every call counted" in raw, True)
+
+
 def speedscope(work, path):
     done = run(need("node"), NPM / "speedscope_import.js", node_modules(), path)
     return json.loads(done.stdout)

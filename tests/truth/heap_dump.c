@@ -269,6 +269,8 @@ int main(int argc, char **argv)
                                       .cpu = run.cpu};
     if (heap_kernel_start(&opts, &target, &run.memory.sink, &run.heap, &why) < 0)
         return fail("heap", &why);
+    if (!run.spawn)
+        fprintf(stderr, "started\n"); /* who waits for us may go on */
     if (run.spawn && spawn_release(run.spawn, &why) < 0)
         return fail("release", &why);
     if (collect(&run, seconds ? clock_mono_ns() + seconds * NS_PER_SEC : 0, &why) < 0 ||
@@ -276,13 +278,13 @@ int main(int argc, char **argv)
         return fail("collect", &why);
     names_join(&run);
     print(&run);
+    free(run.function_of);
     heap_kernel_ops.close(run.heap);
     collector_cpu.close(run.cpu);
     struct spawn_result result;
     if (run.spawn && spawn_finish(run.spawn, &result, &why) < 0)
         return fail("finish", &why);
     spawn_close(run.spawn);
-    free(run.function_of);
     sink_memory_deinit(&run.memory);
     return 0;
 }

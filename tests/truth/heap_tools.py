@@ -77,12 +77,28 @@ def compiled(output, *arguments, compiler="gcc"):
 KNOWN_ARGS = ("-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread")
 
 
+def unpack(db, path, table):
+    """What lies packed in the file, as a table of this connection."""
+    done = subprocess.run([Heap.whyslow, "query", "--json", "--limit", "0", path, f"SELECT * FROM {table}"],
+                          capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    told = json.loads(done.stdout)
+    columns = told["columns"]
+    db.execute(f"CREATE TEMP TABLE {table}({', '.join(columns)})")
+    db.executemany(f"INSERT INTO temp.{table} VALUES({', '.join('?' * len(columns))})",
+                   ([row[column] for column in columns] for row in told["rows"]))
+
+
 class Heap:
     """The heap rows of a recording."""
+
+    whyslow = None  # that reads it
 
     def __init__(self, path):
         self.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         self.db.row_factory = sqlite3.Row
+        for table in ("heap_site", "heap_snapshot_row"):
+            unpack(self.db, path, table)
         functions = {}
         for row in self.db.execute("SELECT location.frame AS frame, text.text AS name FROM location"
                                    " JOIN function ON function.id = location.function"

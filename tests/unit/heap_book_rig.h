@@ -30,7 +30,7 @@ uint64_t *heap_generation;
 static struct heap_header rig_header;
 static uint64_t rig_generation;
 static struct heap_thread rig_threads[RIG_THREADS];
-static bool rig_no_memory;
+static bool rig_no_memory, rig_apart;
 static unsigned rig_logged, rig_logged_frees;
 
 __thread struct heap_self heap_self __attribute__((tls_model("initial-exec")));
@@ -101,19 +101,23 @@ static void rig_window(bool alone)
     }
 }
 
+static void rig_plane_forget(struct heap_middle **middles)
+{
+    for (unsigned i = 0; i < HEAP_MIDDLES; i++) {
+        struct heap_middle *middle = middles[i];
+        for (unsigned r = 0; middle && r < HEAP_MIDDLE_REGIONS; r++)
+            if (middle->regions[r])
+                munmap(middle->regions[r], REGION_BYTES);
+        if (middle)
+            munmap(middle, sizeof(*middle));
+    }
+}
+
 static void rig_entries_forget(void)
 {
-    for (unsigned plane = 0; plane < 2; plane++) {
-        for (unsigned i = 0; i < HEAP_MIDDLES; i++) {
-            struct heap_middle *middle = heap_middles[plane][i];
-            for (unsigned r = 0; middle && r < HEAP_MIDDLE_REGIONS; r++)
-                if (middle->regions[r])
-                    munmap(middle->regions[r], HEAP_REGION_ROWS * sizeof(union heap_slot));
-            if (middle)
-                munmap(middle, sizeof(*middle));
-            heap_middles[plane][i] = NULL;
-        }
-    }
+    for (unsigned plane = 0; plane < HEAP_PLANES; plane++)
+        rig_plane_forget(heap_entries.middles[plane]);
+    memset(&heap_entries, 0, sizeof(heap_entries));
 }
 
 static void rig_begin(bool alone)
@@ -124,7 +128,7 @@ static void rig_begin(bool alone)
     rig_no_memory = false;
     rig_entries_forget();
     rig_window(alone);
-    assert_true(heap_book_begin());
+    assert_true(heap_book_begin(rig_apart));
 }
 
 static const void *rig_memory(uint64_t number)

@@ -15,8 +15,8 @@
 
 /* Takes a file back to before schema 5. */
 #define DROP_HEAP                                                                                  \
-    "DROP TABLE heap_site; DROP TABLE heap_process; DROP TABLE heap_snapshot;"                     \
-    "DROP TABLE heap_snapshot_row; DROP TABLE heap_moment; DROP TABLE heap_chunk;"
+    "DROP TABLE heap_site_chunk; DROP TABLE heap_process; DROP TABLE heap_snapshot;"               \
+    "DROP TABLE heap_moment; DROP TABLE heap_chunk;"
 
 static char folder[64];
 static char path[128];

@@ -240,15 +240,9 @@ static void damage_is_handed_on(void **state)
 {
     (void)state;
     static const char *const forged[] = {
-        "UPDATE heap_site SET kind = 'x'",
-        "UPDATE heap_site SET thread = 0",
-        "UPDATE heap_site SET stack = 4",
-        "UPDATE heap_site SET frees = -1",
-        "UPDATE heap_site SET variance = 9e999",
-        "UPDATE heap_site SET variance = -1",
-        "UPDATE heap_site SET variance = 'nan'",
-        "UPDATE heap_site SET allocated_bytes = 9223372036854775807",
-        "UPDATE heap_site SET peak_bytes = -9223372036854775807 - 1",
+        "UPDATE heap_site_chunk SET sites = 5",
+        "UPDATE heap_site_chunk SET data = zeroblob(9)",
+        "DELETE FROM thread WHERE id = 3",
         "UPDATE heap_process SET sizes = x'80'",
         "UPDATE heap_process SET lives = x'1801'",
         "UPDATE heap_process SET lives = x'00ffffffffffffffffff01'",
@@ -256,8 +250,7 @@ static void damage_is_handed_on(void **state)
         "UPDATE heap_process SET process = 3",
         "UPDATE heap_snapshot SET why = 'x'",
         "UPDATE heap_snapshot SET id = 9 WHERE id = 1",
-        "UPDATE heap_snapshot_row SET snapshot = 3",
-        "UPDATE heap_snapshot_row SET bytes = -9223372036854775807",
+        "UPDATE heap_snapshot SET rows = 2",
         "UPDATE heap_moment SET live_bytes = -1",
         "UPDATE heap_moment SET process = 0 WHERE process = 2",
     };
@@ -274,6 +267,26 @@ static void damage_is_handed_on(void **state)
     }
 }
 
+/* What a target of which the memory was scribbled over may tell. */
+static void sums_that_no_machine_has_are_refused(void **state)
+{
+    (void)state;
+    const struct heap_tally tallies[] = {
+        {.allocated_bytes = INT64_MAX}, {.peak_bytes = INT64_MIN}, {.lived_ns = UINT64_MAX}};
+    for (size_t i = 0; i < ARRAY_SIZE(tallies); i++) {
+        struct told told = {.writer = create()};
+        struct why why = {0};
+        told.sink = recording_writer_sink(told.writer);
+        program_add(&told);
+        site_add(&told, told.first, told.stacks[0], HEAP_KIND_HEAP, &tallies[i]);
+        site_add(&told, told.second, told.stacks[0], HEAP_KIND_HEAP, &tallies[i]);
+        assert_int_equal(recording_writer_finish(told.writer, &why), 0);
+        recording_writer_close(told.writer);
+        assert_no_heap(EBADMSG, "more than any machine has", "record again");
+        unlink(path);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -284,6 +297,7 @@ int main(void)
         TEST(what_lives_counts_of_all_threads_together),
         TEST(a_recording_without_a_heap_says_how_to_get_one),
         TEST(damage_is_handed_on),
+        TEST(sums_that_no_machine_has_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static void memory_grown_in_small_steps_is_noted_when_it_moves(void **state)
     static const struct {
         uint64_t moved, chain;
         bool noted;
-    } cases[] = {{100, 16, true}, {99, 16, false}, {100, 15, false}};
+    } cases[] = {{100, 8, true}, {99, 8, false}, {100, 7, false}};
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct made_heap *made = made_heap_new();
         *made_heap_site(made, 1,

@@ -303,11 +303,11 @@ static void a_stack_is_of_the_images_of_its_time(void **state)
     uint32_t old = node_add(&made, 0, 0x7f0101, false), fresh = node_add(&made, 0, 0x7f0101, false);
     made.nodes[old].epoch = 1;
     made.nodes[fresh].epoch = 2;
-    cell_add(&made, node_add(&made, old, HEAP_MALLOC, true), 1, 10);
     cell_add(&made, node_add(&made, fresh, HEAP_MALLOC, true), 1, 10);
+    cell_add(&made, node_add(&made, old, HEAP_MALLOC, true), 1, 10);
     assert_int_equal(heap_windows_look(&f->c, 300), 0);
     assert_int_equal(heap_windows_end(&f->c, PID, 400), 0);
-    const char *const paths[] = {"/no/old.so", "/no/new.so"};
+    const char *const paths[] = {"/no/new.so", "/no/old.so"};
     for (size_t i = 0; i < 2; i++) {
         struct frame_info frame = frame_of(f, site_at(f, i)->info.stack, 1);
         assert_true(str_is(f->memory.images.data[frame.image - 1].path, paths[i]));

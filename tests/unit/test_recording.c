@@ -159,18 +159,20 @@ static int to_heap_process(void *context, const struct recorded_heap_process *ro
     (void)context;
     return sink_heap_process_set(&copied.sink, row->process, &row->tally);
 }
-static int to_heap_snapshot(void *context, const struct recorded_heap_snapshot *row)
-{
-    (void)context;
-    uint32_t id;
-    assert_int_equal(sink_heap_snapshot(&copied.sink, &row->info, &id), 0);
-    assert_int_equal(id, row->id);
-    return 0;
-}
+static struct recording *reading;
+static uint32_t copied_snapshot;
 static int to_heap_snapshot_row(void *context, const struct heap_snapshot_row *row)
 {
     (void)context;
-    return sink_heap_snapshot_row(&copied.sink, row);
+    return row->snapshot == copied_snapshot ? sink_heap_snapshot_row(&copied.sink, row) : 0;
+}
+/* Its rows follow before the next one. */
+static int to_heap_snapshot(void *context, const struct recorded_heap_snapshot *row)
+{
+    (void)context;
+    assert_int_equal(sink_heap_snapshot(&copied.sink, &row->info, &copied_snapshot), 0);
+    assert_int_equal(copied_snapshot, row->id);
+    return recording_each_heap_snapshot_row(reading, to_heap_snapshot_row, NULL, NULL);
 }
 static int to_heap_moment(void *context, const struct heap_moment *row)
 {
@@ -204,19 +206,17 @@ static void copy_stacks(struct recording *recording)
 
 static void copy_heap(struct recording *recording)
 {
+    reading = recording;
     assert_int_equal(recording_each_heap_site(recording, to_heap_site, NULL, NULL), 0);
     assert_int_equal(recording_each_heap_process(recording, to_heap_process, NULL, NULL), 0);
     assert_int_equal(recording_each_heap_snapshot(recording, to_heap_snapshot, NULL, NULL), 0);
-    assert_int_equal(recording_each_heap_snapshot_row(recording, to_heap_snapshot_row, NULL, NULL),
-                     0);
     assert_int_equal(recording_each_heap_moment(recording, to_heap_moment, NULL, NULL), 0);
     struct heap_cursor *cursor;
-    const struct heap_event *events;
-    size_t count;
-    assert_int_equal(heap_cursor_open(recording, &cursor, NULL), 0);
-    while (heap_cursor_next(cursor, &events, &count, NULL) > 0)
-        for (size_t i = 0; i < count; i++)
-            assert_int_equal(sink_heap_event(&copied.sink, &events[i]), 0);
+    struct heap_block block;
+    assert_int_equal(heap_cursor_open(recording, HEAP_ROWS_EVENTS, &cursor, NULL), 0);
+    while (heap_cursor_next(cursor, &block, NULL) > 0)
+        for (size_t i = 0; i < block.count; i++)
+            assert_int_equal(sink_heap_event(&copied.sink, &block.events[i]), 0);
     heap_cursor_close(cursor);
 }
 

@@ -29,7 +29,7 @@ static void a_new_file_gets_every_table_that_is_described(void **state)
     assert_int_equal(get(db, "PRAGMA user_version"), schema_version);
     int described = 0;
     for (const struct schema_table *table = schema_tables; table->name; table++) {
-        if (strcmp(table->name, "sample") == 0)
+        if (table->made)
             continue;
         char sql[120];
         snprintf(sql, sizeof(sql), "SELECT count(*) FROM sqlite_schema WHERE name = '%s'",
@@ -97,7 +97,7 @@ static void a_file_of_schema_4_gets_tables_for_the_heap_and_keeps_its_calls(void
     assert_int_equal(schema_migrate(db, schema_steps, 5, NULL), 0);
     assert_int_equal(get(db, "PRAGMA user_version"), 5);
     assert_int_equal(get(db, "SELECT payload FROM request_event"), 11);
-    assert_int_equal(get(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'heap_%'"), 6);
+    assert_int_equal(get(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'heap_%'"), 5);
 }
 
 static void an_old_file_gets_only_the_steps_it_lacks(void **state)

@@ -8,6 +8,7 @@ refused export a.whyslow
 refused export a.whyslow --format nonsense
 refused export a.whyslow -o out.txt
 refused export a.folded -f folded
+refused export a.whyslow -f folded --series nonsense
 refused export a.whyslow -f folded --series heap
 refused export a.whyslow -f folded --time 3..1
 refused export a.whyslow -f folded --focus nowhere
