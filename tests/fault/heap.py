@@ -22,6 +22,7 @@ from heap_tools import PATIENCE_S, Heap, compare, compiled, nobody, skip  # noqa
 DENIED = 4
 case = sys.argv[1]
 whyslow, faults, static, sanitized = map(os.path.abspath, sys.argv[2:6])
+Heap.whyslow = whyslow
 USER = ("--tier", "user")
 
 

@@ -20,6 +20,7 @@ import server_tools  # noqa: E402
 
 case = sys.argv[1]
 whyslow, known = map(os.path.abspath, sys.argv[2:4])
+Heap.whyslow = whyslow
 USER = ("--tier", "user")
 ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 ENTRIES = ("malloc", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc")
