@@ -15,12 +15,33 @@
 #define ACCOUNT_SITES(X)                                                                           \
     X(malloc)                                                                                      \
     X(calloc)                                                                                      \
-    X(realloc) X(reallocarray) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc) \
-        X(other) X(handler) X(destructor) X(compare) X(atexit) X(constructor) X(last) X(deep)      \
-            X(plugin_a) X(plugin_b) X(strdup) X(child) X(pair) X(new_plain) X(new_array)           \
-                X(new_nothrow) X(new_array_nothrow) X(new_aligned) X(new_array_aligned)            \
-                    X(new_aligned_nothrow) X(new_array_aligned_nothrow) X(thrower) X(catcher)      \
-                        X(local)
+    X(realloc)                                                                                     \
+    X(reallocarray)                                                                                \
+    X(posix_memalign)                                                                              \
+    X(aligned_alloc)                                                                               \
+    X(memalign)                                                                                    \
+    X(valloc)                                                                                      \
+    X(pvalloc)                                                                                     \
+    X(other)                                                                                       \
+    X(handler)                                                                                     \
+    X(destructor)                                                                                  \
+    X(compare)                                                                                     \
+    X(atexit)                                                                                      \
+    X(constructor)                                                                                 \
+    X(last)                                                                                        \
+    X(deep)                                                                                        \
+    X(plugin_a)                                                                                    \
+    X(plugin_b)                                                                                    \
+    X(strdup)                                                                                      \
+    X(child)                                                                                       \
+    X(pair)                                                                                        \
+    X(new_plain)                                                                                   \
+    X(new_array)                                                                                   \
+    X(new_nothrow)                                                                                 \
+    X(new_array_nothrow)                                                                           \
+    X(new_aligned)                                                                                 \
+    X(new_array_aligned)                                                                           \
+    X(new_aligned_nothrow) X(new_array_aligned_nothrow) X(thrower) X(catcher) X(local)
 
 enum account_site {
 #define ACCOUNT_ENUM(name) SITE_##name,
