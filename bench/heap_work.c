@@ -82,8 +82,9 @@ static void whole_trees(struct node *(*make)(int depth), long trees)
 #define TEN(n)                                                                                     \
     PLACE(n)                                                                                       \
     PLACE((n) + 1)                                                                                 \
-    PLACE((n) + 2) PLACE((n) + 3) PLACE((n) + 4) PLACE((n) + 5) PLACE((n) + 6) PLACE((n) + 7)      \
-        PLACE((n) + 8) PLACE((n) + 9)
+    PLACE((n) + 2)                                                                                 \
+    PLACE((n) + 3)                                                                                 \
+    PLACE((n) + 4) PLACE((n) + 5) PLACE((n) + 6) PLACE((n) + 7) PLACE((n) + 8) PLACE((n) + 9)
 
 __attribute__((noinline)) static void hundred(void)
 {

@@ -19,7 +19,7 @@ const volatile struct heap_kernel_config config;
 
 #define told_thread heap_kernel_thread
 
-enum { PACE_NS = 100000, PACE_STEPS = 1000 };
+enum { PACE_NS = 1000000, PACE_STEPS = 20000 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -65,8 +65,8 @@ struct {
 static __always_inline void count_add(__u32 what, __u64 value)
 {
     __u64 *count = bpf_map_lookup_elem(&heap_counts, &what);
-    if (count)
-        *count += value;
+    if (count) /* another thread may take this one's place in between */
+        __sync_fetch_and_add(count, value);
 }
 
 static __always_inline struct offcpu_control *control_get(void)
@@ -79,7 +79,7 @@ static __always_inline __u64 ref_next(void)
 {
     __u32 zero = 0;
     __u64 *next = bpf_map_lookup_elem(&refs, &zero);
-    return next ? ++*next : 0;
+    return next ? __sync_fetch_and_add(next, 1) + 1 : 0;
 }
 
 /* Each allocation needs its stack: none is spared while there is room in the ring. */
@@ -171,23 +171,25 @@ static __noinline int allocated_tell(const struct heap_kernel_thread *thread, __
     return 0;
 }
 
+/* 1: it has waited long enough, or there is room. */
+static long pace_step(__u32 step, void *context)
+{
+    const __u64 *until_ns = context;
+    (void)step;
+    return bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) < config.ring_bytes / 2 ||
+           bpf_ktime_get_ns() > *until_ns;
+}
+
 /* Nothing is to be lost: where the ring is half full, a thread waits a little for user space, as
  * often as it calls. What it waits is bounded: the program goes on, whatever we do. */
 static __noinline int pace(void)
 {
-    __u64 begin_ns = 0;
-    for (__u32 i = 0; i < PACE_STEPS; i++) {
-        if (bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) < config.ring_bytes / 2)
-            return 0;
-        __u64 now_ns = bpf_ktime_get_ns();
-        if (i == 0) {
-            begin_ns = now_ns;
-            count_add(HEAP_KERNEL_PACED, 1);
-            learn_soon(now_ns);
-        }
-        if (now_ns - begin_ns > PACE_NS)
-            return 0;
-    }
+    if (bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) < config.ring_bytes / 2)
+        return 0;
+    __u64 now_ns = bpf_ktime_get_ns(), until_ns = now_ns + PACE_NS;
+    count_add(HEAP_KERNEL_PACED, 1);
+    learn_soon(now_ns);
+    bpf_loop(PACE_STEPS, pace_step, &until_ns, 0);
     return 0;
 }
 

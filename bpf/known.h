@@ -21,6 +21,8 @@ struct {
 } known_long SEC(".maps");
 
 struct known_head {
+    /* Whose: programs on functions can be interrupted, by a thread that needs it as well. */
+    volatile __u64 owner;
     __u64 words[OFFCPU_HEAD_BYTES_MAX / 8];
 };
 
@@ -76,7 +78,9 @@ __attribute__((noinline)) int known_is(const struct offcpu_known *stack, struct 
         return known_long_is(stack, place);
     if (bytes > OFFCPU_HEAD_BYTES_MAX)
         return 0;
+    __u64 me = bpf_get_current_pid_tgid();
     if (bytes > place->head_bytes) {
+        head->owner = me;
         if (bpf_probe_read_user(head->words, bytes, (const void *)sp) != 0)
             return 0;
         place->head_bytes = bytes;
@@ -88,6 +92,8 @@ __attribute__((noinline)) int known_is(const struct offcpu_known *stack, struct 
             stack->values[i])
             return 0;
     }
+    if (head_count > 0 && head->owner != me)
+        return 0;
     for (__u32 i = 0; i < OFFCPU_KNOWN_SLOTS; i++) {
         __u64 word = 0;
         if (i < head_count)

@@ -14,8 +14,10 @@ static double hit_chance(double x)
     if (x > SURE)
         return 1;
     unsigned halvings = 0;
-    for (; x > 0.125; x /= 2)
+    while (x > 0.125) {
+        x /= 2;
         halvings++;
+    }
     double term = -x, sum = -x;
     for (unsigned n = 2; n <= EXPM1_TERMS; n++) {
         term *= -x / n;

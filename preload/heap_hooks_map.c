@@ -88,6 +88,12 @@ EXPORT void *sbrk(intptr_t bytes)
     return memory;
 }
 
+/* The window is large, and mostly empty: it must not become memory for being mapped. */
+EXPORT int mlockall(int flags)
+{
+    return heap_next.mlockall(heap_on ? flags | MCL_ONFAULT : flags);
+}
+
 EXPORT int dlclose(void *handle)
 {
     int r = heap_next.dlclose(handle);

@@ -176,6 +176,12 @@ static void *first_sbrk(intptr_t bytes)
     return find() && heap_next.sbrk != first_sbrk ? heap_next.sbrk(bytes)
                                                   : (out_of_memory(), MAP_FAILED);
 }
+static int first_mlockall(int flags)
+{
+    return find() && heap_next.mlockall != first_mlockall
+               ? heap_next.mlockall(flags)
+               : (int)kernel(SYS_mlockall, flags, 0, 0, 0, 0, 0);
+}
 static int first_dlclose(void *handle)
 {
     return find() && heap_next.dlclose != first_dlclose ? heap_next.dlclose(handle) : -1;
@@ -186,7 +192,7 @@ struct heap_next heap_next = {
     first_free,     first_cfree,  first_posix_memalign, first_aligned_alloc,
     first_memalign, first_valloc, first_pvalloc,        first_malloc_usable_size,
     first_mmap,     first_mmap,   first_munmap,         first_mremap,
-    first_brk,      first_sbrk,   first_dlclose,
+    first_brk,      first_sbrk,   first_mlockall,       first_dlclose,
 };
 
 /* ---- looking ---- */

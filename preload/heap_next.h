@@ -28,6 +28,7 @@
     ROW(void *, mremap, (void *, size_t, size_t, int, void *))                                     \
     ROW(int, brk, (void *))                                                                        \
     ROW(void *, sbrk, (intptr_t))                                                                  \
+    ROW(int, mlockall, (int))                                                                      \
     ROW(int, dlclose, (void *))
 
 /* Name, and the rest of its arguments: for new after the size, for delete after the memory. */

@@ -3,6 +3,8 @@
 
 #include <jansson.h>
 
+enum { SHARE_CPU_NS_MIN = 100000000 };
+
 #define FIGURE(member) offsetof(struct heap_honesty, member)
 
 static const struct source {
@@ -271,10 +273,12 @@ static const char *mode_text(struct arena *arena, const struct heap_honesty *hon
         units_format((double)honesty->sample_bytes, UNIT_BYTES, size, sizeof(size)));
 }
 
-static const char *share_text(struct arena *arena, const struct value *map)
+/* Beside a program that ran for a moment it says nothing: whyslow has to begin, too. */
+static const char *share_text(struct arena *arena, const struct heap_honesty *honesty,
+                              const struct value *map)
 {
     const struct value *share = value_get(map, "own_pct");
-    if (!share || share->kind == VALUE_NA)
+    if (!share || share->kind == VALUE_NA || honesty->rusage_ns.value < SHARE_CPU_NS_MIN)
         return "";
     return arena_printf(arena, " (%.1f%% of the program's)", value_number(share));
 }
@@ -300,7 +304,7 @@ const char *heap_honesty_line(struct arena *arena, const struct heap_honesty *ho
                  honesty->uncovered.value == 1 ? "program not covered" : "programs not covered"),
         few_text(arena, honesty->failed, UNIT_COUNT,
                  honesty->failed.value == 1 ? "call that failed" : "calls that failed"),
-        figure_text(arena, &map, "own_cpu_ms", "own CPU time"), share_text(arena, &map),
+        figure_text(arena, &map, "own_cpu_ms", "own CPU time"), share_text(arena, honesty, &map),
         few_text(arena, honesty->kernel_ns, UNIT_NS, "in the kernel"),
         few_text(arena, honesty->call_ns, UNIT_NS, "a call"),
         facts->not_higher ? "; no higher tier: " : "", facts->not_higher ? facts->not_higher : "",

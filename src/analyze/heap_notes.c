@@ -146,7 +146,7 @@ static void note_temporary(struct noting *noting, const struct heap_sum *sum)
         return;
     const char *text = arena_printf(
         noting->arena,
-        "%s of %s allocations (%.0f%%) freed before the thread's next one, %s together, %s",
+        "%s of %s allocations (%.0f%%) freed right after they were made, %s together, %s",
         count_text(noting, figures->temporary), count_text(noting, figures->allocations), pct,
         bytes_text(noting, (int64_t)figures->temporary_bytes), name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_TEMPORARY, text, figures->temporary,

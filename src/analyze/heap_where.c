@@ -37,6 +37,11 @@ static const char *const wrappers[] = {
     "sbrk",
     "brk",
     "munmap",
+    "__malloc*",
+    "__calloc*",
+    "__realloc*",
+    "__memalign*",
+    "_mid_memalign*",
     /* C++: right above operator new */
     "operator new*",
     "std::__new_allocator<*",

@@ -33,6 +33,8 @@ static const struct opt heap_options[] = {
      "how large pieces are, and how long they live", NULL, NULL, false},
     {"timeline", 0, OPT_FLAG, offsetof(struct heap_cmd_opts, timeline), NULL,
      "heap and resident memory over time, and the snapshots", NULL, NULL, false},
+    {"at", 0, OPT_U32, offsetof(struct heap_cmd_opts, at), "N",
+     "what lived at the Nth snapshot, by stack; --timeline numbers them", NULL, NULL, false},
     {"diff", 0, OPT_FILE, offsetof(struct heap_cmd_opts, diff), "REC2",
      "what changed from REC to REC2, function by function; with --peak, --leaks, --churn, "
      "--temporary-sites or --growth: of that",
@@ -80,7 +82,8 @@ static int options_check(const struct cmd_call *call, struct why *why)
         return why_set(why, WHY_USAGE, EINVAL, "--temporary 1: freed before the next allocation",
                        "--temporary counts allocations, from 1 on");
     int measures = opts->peak + opts->leaks + opts->churn + opts->temporary_sites + opts->growth;
-    bool others = opts->functions || opts->threads || opts->images || opts->sizes || opts->timeline;
+    bool others = opts->functions || opts->threads || opts->images || opts->sizes ||
+                  opts->timeline || opts->at > 0;
     if (opts->diff && (measures > 1 || others))
         return why_set(why, WHY_USAGE, EINVAL,
                        "give one of --peak, --leaks, --churn, --temporary-sites, --growth, or none",

@@ -17,6 +17,7 @@ struct heap_cmd_opts {
     uint64_t limit;
     /* Views. */
     bool functions, peak, leaks, churn, temporary_sites, growth, threads, images, sizes, timeline;
+    uint32_t at; /* number of a snapshot; 0: not asked for */
     const char *diff;
     const char *flame_by;
     /* How it is recorded. */

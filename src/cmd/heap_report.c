@@ -1,6 +1,7 @@
 /* The report of the heap: the head, the views that were asked for, or all of it on one screen. */
 #include "cmd/heap_parts.h"
 
+#include <errno.h>
 #include <math.h>
 
 enum { STACKS_DRAWN = 3 /* frame by frame */ };
@@ -39,7 +40,7 @@ bool heap_is_narrowed(const struct heap_cmd_opts *opts)
     for (size_t i = 0; i < ARRAY_SIZE(views); i++)
         if (is_asked(opts, &views[i]))
             return true;
-    return opts->sizes || opts->timeline || opts->diff;
+    return opts->sizes || opts->timeline || opts->at > 0 || opts->diff;
 }
 
 static const char *amount(struct heap_run *run, double number, enum unit unit)
@@ -311,6 +312,27 @@ static void put_timeline(struct heap_run *run, struct value *root)
                   heap_tables_snapshots(&run->main.tables), snapshots);
 }
 
+/* What lived at one snapshot. */
+static int put_snapshot(struct heap_run *run, struct value *root, struct why *why)
+{
+    const struct heap *heap = &run->main.heap;
+    size_t taken = heap->snapshot_count > 0 ? heap->snapshot_count - 1 : 0;
+    if (run->opts->at > taken)
+        return why_set(why, WHY_USAGE, ERANGE,
+                       taken > 0 ? "--timeline lists them" : "record with --snapshot TIME",
+                       "there is no snapshot %u: the recording has %zu", run->opts->at, taken);
+    const struct heap_snapshot_rows *snapshot = &heap->snapshots[run->opts->at];
+    const char *title = arena_printf(
+        run->arena, "What lived at snapshot %u, after %s", run->opts->at,
+        amount(run, (double)(snapshot->info.time_ns - MIN(heap->start_ns, snapshot->info.time_ns)),
+               UNIT_NS));
+    struct value table;
+    if (heap_tables_snapshot(&run->main.tables, run->opts->at, &table) < 0)
+        return why_nomem(why);
+    put_table(run, root, "at_snapshot", title, "", table, snapshot->count);
+    return 0;
+}
+
 static void put_mappings(struct heap_run *run, struct value *root)
 {
     put_table(run, root, "mappings", "Mapped by the program itself", "--json",
@@ -454,5 +476,7 @@ int heap_report(struct heap_run *run, struct value *root, struct why *why)
         put_diff(run, root);
     else
         r = heap_is_narrowed(run->opts) ? put_views(run, root) : put_overview(run, root);
-    return r < 0 ? why_nomem(why) : 0;
+    if (r < 0)
+        return why_nomem(why);
+    return run->opts->at > 0 ? put_snapshot(run, root, why) : 0;
 }

@@ -16,7 +16,6 @@ struct collector {
     void (*snapshot)(struct collector *inner);
     const char *(*na)(const struct collector *inner);
     enum tier tier;
-    struct preload_heap *own; /* when nobody brought one */
 };
 
 static void heap_probe(struct arena *arena, struct collector_probe *ret)
@@ -53,7 +52,6 @@ static void heap_close(struct collector *c)
         return;
     if (c->inner)
         c->ops->close(c->inner);
-    preload_heap_close(c->own);
     free(c);
 }
 

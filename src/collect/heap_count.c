@@ -36,6 +36,7 @@ void heap_count_deinit(struct heap_count *count)
     inherited_leave(count->inherited);
     inherited_leave(count->last_fork);
     map_u64_deinit(&count->inherited_gone);
+    map_u64_deinit(&count->gone);
     map_u64_deinit(&count->site_at);
     VEC_FREE(&count->sites);
     *count = (struct heap_count){0};
@@ -96,6 +97,10 @@ static int entry_free(struct heap_count *count, const struct heap_live_entry *en
         count->below_peak = true;
         count->epoch++;
     }
+    if (count->gone.len >= HEAP_COUNT_GONE_MAX)
+        map_u64_clear(&count->gone);
+    if (!map_u64_at(&count->gone, entry->address, NULL))
+        return -ENOMEM;
     int r = site_of(count, thread->thread, entry->stack, &site);
     if (r < 0)
         return r;
@@ -215,7 +220,9 @@ static int unknown_free(struct heap_count *count, uint64_t address)
 {
     count->changed = true;
     if (!is_inherited(count, address)) {
-        count->tally.unseen_frees++;
+        bool again = map_u64_find(&count->gone, address);
+        count->again += again;
+        count->tally.unseen_frees += !again;
         return 0;
     }
     count->tally.inherited_frees++;
@@ -266,6 +273,7 @@ void heap_count_over(struct heap_count *count)
     inherited_leave(count->last_fork);
     count->inherited = count->last_fork = NULL;
     map_u64_deinit(&count->inherited_gone);
+    map_u64_deinit(&count->gone);
 }
 
 /* ---- fork ---- */

@@ -14,7 +14,7 @@
 #include "collect/heap_live.h"
 #include "model/sink.h"
 
-enum { HEAP_COUNT_SITES_MAX = 1 << 21 };
+enum { HEAP_COUNT_SITES_MAX = 1 << 21, HEAP_COUNT_GONE_MAX = 1 << 20 };
 
 struct heap_count_site {
     uint32_t thread, stack; /* ids of the sink */
@@ -43,7 +43,9 @@ struct heap_count {
     uint64_t forked_at; /* version of the last fork */
     struct heap_inherited *last_fork;
     uint32_t temporary_within;
-    uint64_t missed; /* memory that was allocated again without a free that was seen */
+    struct map_u64 gone; /* addresses that were seen freed; begins anew when it is full */
+    uint64_t again;      /* frees of what was freed: the C library gives up a thread's spare ones */
+    uint64_t missed;     /* memory that was allocated again without a free that was seen */
     uint64_t beyond; /* allocations beyond a bound: counted, but not known when they are freed */
     bool changed;
 };

@@ -17,6 +17,14 @@ static uint64_t accounts_sum(const struct collector *c, size_t offset)
 }
 #define SUM_OF(c, member) accounts_sum((c), offsetof(struct heap_count, member))
 
+static uint64_t processes_count(const struct collector *c)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < c->accounts.len; i++)
+        count += c->accounts.data[i].account->count.process != 0;
+    return count;
+}
+
 static int counters_put(struct collector *c, const uint64_t *counts)
 {
     struct known_counts known = known_stacks_counts(c->told.known);
@@ -25,10 +33,15 @@ static int counters_put(struct collector *c, const uint64_t *counts)
         enum unit unit;
         uint64_t value;
     } counters[] = {
+        {"heap.processes", UNIT_COUNT, processes_count(c)},
+        {"heap.threads", UNIT_COUNT, c->states.len},
+        {"heap.inherited_frees", UNIT_COUNT, SUM_OF(c, tally.inherited_frees)},
+        {"heap.failed", UNIT_COUNT, SUM_OF(c, tally.failed)},
         {"heap.allocations", UNIT_COUNT, c->allocations},
         {"heap.frees", UNIT_COUNT, c->frees},
         {"heap.frees_handed_on", UNIT_COUNT, c->handed_on},
         {"heap.unseen_frees", UNIT_COUNT, SUM_OF(c, tally.unseen_frees)},
+        {"heap.frees_again", UNIT_COUNT, SUM_OF(c, again)},
         {"heap.missed_frees", UNIT_COUNT, SUM_OF(c, missed)},
         {"heap.calls_nested", UNIT_COUNT, counts[HEAP_KERNEL_NESTED]},
         {"heap.calls_left", UNIT_COUNT, counts[HEAP_KERNEL_LEFT]},

@@ -72,6 +72,12 @@ void heap_na_find(struct collector *c)
             "of processes that are not recorded, %llu were beyond our bounds",
             (unsigned long long)c->malformed, (unsigned long long)c->unmatched,
             (unsigned long long)c->left_out);
+    else if (c->processes > 0 && c->opts.sample_bytes > 0)
+        snprintf(
+            c->na, sizeof(c->na),
+            "the program allocated too little for a sample in every %llu bytes: leave --sample "
+            "out, every call is counted then",
+            (unsigned long long)c->opts.sample_bytes);
     else if (c->processes > 0)
         snprintf(c->na, sizeof(c->na), "the program never allocated memory");
     else

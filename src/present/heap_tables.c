@@ -333,6 +333,11 @@ struct value heap_tables_stack(const struct heap_tables *tables, uint32_t stack)
     return frames_value(tables, stack, true);
 }
 
+struct value heap_tables_frames(const struct heap_tables *tables, uint32_t stack)
+{
+    return frames_value(tables, stack, false);
+}
+
 static void place_cells(const struct heap_tables *tables, const struct heap_sum *sum,
                         enum heap_per per, struct value *cells)
 {
@@ -354,7 +359,7 @@ static void place_cells(const struct heap_tables *tables, const struct heap_sum 
         return;
     cells[COL_ENTRY] = value_str(heap_entry_of(&tables->sums->owners, sum->stack));
     cells[COL_WHERE] = value_text(heap_where(tables->arena, &tables->sums->owners, sum->stack));
-    cells[COL_FRAMES] = tables->machine_rows > 0 ? frames_value(tables, sum->stack, false)
+    cells[COL_FRAMES] = tables->machine_rows > 0 ? heap_tables_frames(tables, sum->stack)
                                                  : value_list(tables->arena);
 }
 

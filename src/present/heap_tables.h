@@ -44,6 +44,8 @@ enum heap_rank heap_view_rank(enum heap_view view);
 
 /* A stack for people, innermost first, long names folded. */
 struct value heap_tables_stack(const struct heap_tables *tables, uint32_t stack);
+/* The same for machines, names as they are. */
+struct value heap_tables_frames(const struct heap_tables *tables, uint32_t stack);
 /* [{"from_bytes", "to_bytes", "count"}] and [{"from_ms", "to_ms", "count"}], with bars. */
 struct value heap_tables_sizes(const struct heap_tables *tables);
 struct value heap_tables_lifetimes(const struct heap_tables *tables);
@@ -51,6 +53,9 @@ struct value heap_tables_lifetimes(const struct heap_tables *tables);
 struct value heap_tables_timeline(const struct heap_tables *tables);
 struct value heap_tables_plot(const struct heap_tables *tables);
 struct value heap_tables_snapshots(const struct heap_tables *tables);
+/* What lived at one of them, by stack, the most first. 0 or -ENOMEM. */
+MUST_USE int heap_tables_snapshot(const struct heap_tables *tables, size_t number,
+                                  struct value *ret);
 /* What the program maps itself, by place. */
 struct value heap_tables_mapped(const struct heap_tables *tables);
 struct value heap_tables_notes(const struct heap_tables *tables);

@@ -3,7 +3,9 @@
 
 #include "present/plot.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 enum { BAR_COLUMNS = 40, PLOT_MOMENTS_MIN = 4 };
 
@@ -139,6 +141,7 @@ struct value heap_tables_plot(const struct heap_tables *tables)
 struct value heap_tables_snapshots(const struct heap_tables *tables)
 {
     static const struct column columns[] = {
+        {"number", "number", SHOW_ALWAYS, true, false},
         {"time_ms", "at", SHOW_ALWAYS, true, false},
         {"pid", "pid", SHOW_ALWAYS, true, false},
         {"why", "taken by", SHOW_ALWAYS, false, false},
@@ -160,14 +163,63 @@ struct value heap_tables_snapshots(const struct heap_tables *tables)
             bytes += snapshot->rows[r].bytes;
         }
         row->show = people ? SHOW_ALWAYS : SHOW_MACHINE;
-        row->cells[0] = ms_since(tables, snapshot->info.time_ns);
-        row->cells[1] = pid_of(tables, snapshot->info.process);
-        row->cells[2] = value_text(snapshot->info.why == HEAP_SNAPSHOT_SIGNAL ? "signal" : "timer");
-        row->cells[3] = value_int(pieces, UNIT_COUNT);
-        row->cells[4] = value_int(bytes, UNIT_BYTES);
-        row->cells[5] = value_uint(snapshot->count, UNIT_COUNT);
+        row->cells[0] = value_uint(i, UNIT_NONE);
+        row->cells[1] = ms_since(tables, snapshot->info.time_ns);
+        row->cells[2] = pid_of(tables, snapshot->info.process);
+        row->cells[3] = value_text(snapshot->info.why == HEAP_SNAPSHOT_SIGNAL ? "signal" : "timer");
+        row->cells[4] = value_int(pieces, UNIT_COUNT);
+        row->cells[5] = value_int(bytes, UNIT_BYTES);
+        row->cells[6] = value_uint(snapshot->count, UNIT_COUNT);
     }
     return table;
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    const struct heap_snapshot_row *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return (a->stack > b->stack) - (a->stack < b->stack);
+}
+
+static const struct column at_columns[] = {
+    {"share", "%", SHOW_PEOPLE, true, false},      {"bytes", "bytes", SHOW_ALWAYS, true, false},
+    {"count", "pieces", SHOW_ALWAYS, true, false}, {"stack_id", "stack", SHOW_MACHINE, true, false},
+    {"where", "where", SHOW_ALWAYS, false, true},  {"frames", "frames", SHOW_MACHINE, false, false},
+};
+
+int heap_tables_snapshot(const struct heap_tables *tables, size_t number, struct value *ret)
+{
+    const struct heap_snapshot_rows *snapshot = &tables->sums->heap->snapshots[number];
+    struct heap_snapshot_row *rows = arena_alloc(tables->arena,
+                                                 (snapshot->count + 1) * sizeof(*rows));
+    struct value table = value_table(tables->arena, at_columns, ARRAY_SIZE(at_columns));
+    int64_t all = 0;
+    if (!rows)
+        return -ENOMEM;
+    for (size_t i = 0; i < snapshot->count; i++) {
+        rows[i] = snapshot->rows[i];
+        all += rows[i].bytes;
+    }
+    qsort(rows, snapshot->count, sizeof(*rows), by_bytes);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        bool people = tables->limit == 0 || i < tables->limit;
+        struct table_row *row = people || i < tables->machine_rows ? table_add(&table) : NULL;
+        if (!row)
+            break;
+        row->show = people ? SHOW_ALWAYS : SHOW_MACHINE;
+        row->cells[0] = all > 0
+                            ? value_real(100.0 * (double)rows[i].bytes / (double)all, UNIT_PERCENT)
+                            : value_text("");
+        row->cells[1] = value_int(rows[i].bytes, UNIT_BYTES);
+        row->cells[2] = value_int(rows[i].count, UNIT_COUNT);
+        row->cells[3] = value_uint(rows[i].stack, UNIT_NONE);
+        row->cells[4] = value_text(heap_where(tables->arena, &tables->sums->owners, rows[i].stack));
+        row->cells[5] = tables->machine_rows > 0 ? heap_tables_frames(tables, rows[i].stack)
+                                                 : value_list(tables->arena);
+    }
+    *ret = table;
+    return 0;
 }
 
 struct value heap_tables_mapped(const struct heap_tables *tables)

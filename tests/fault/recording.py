@@ -235,7 +235,8 @@ def nth_io(args, work):
 
 def nth_heap(args, work):
     """Under `whyslow heap`."""
-    nth_axis(args, work, "heap", [[], ["--json"], ["--flame", work / "picture.svg"]])
+    nth_axis(args, work, "heap", [[], ["--json"], ["--leaks", "--growth", "--flame", work / "picture.svg"],
+                                  ["--diff", work / "heap.whyslow"]])
 
 
 def disk_full(args, work):

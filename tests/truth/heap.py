@@ -17,6 +17,7 @@ from heap_tools import compare, copied, nobody, record, skip  # noqa: E402
 
 case, tier = sys.argv[1:3]
 programs = [os.path.abspath(path) for path in sys.argv[3:]]
+heap_tools.Heap.whyslow = programs[0]
 ARGUMENTS = {"threads-1": ("threads", "1", "100"), "threads-16": ("threads", "16", "100"),
              "threads-64": ("threads", "64", "30"), "plugins": ("plugins", "40")}
 
@@ -40,7 +41,7 @@ def main():
     if name == "reentrant":
         env["KNOWN_EARLY"] = "1"
     options = ("--tier", "kernel" if tier == "kernel" else "user")
-    for _ in range(9 if name.startswith("threads-") and tier == "user" else 0):
+    for _ in range(9 if name.startswith(("threads-", "mountains")) and tier == "user" else 0):
         # What goes wrong between threads does so now and then.
         record(whyslow, *command, options=options, before=before, env=env)
         compare(whyslow)

@@ -20,6 +20,7 @@ import server_tools  # noqa: E402
 
 case = sys.argv[1]
 whyslow, known = map(os.path.abspath, sys.argv[2:4])
+Heap.whyslow = whyslow
 USER = ("--tier", "user")
 ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 ENTRIES = ("malloc", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc")
@@ -202,6 +203,25 @@ def case_redis():
     told = heap_tools.report(whyslow)
     print({name: told[name] for name in ("allocations", "frees", "peak_bytes", "leaked_bytes")})
     assert told["allocations"] > 20000, told
+
+
+def case_heaptrack():
+    """Another tool's totals of the same run. It brings the C++ library along, which takes 72,704 bytes
+    in one piece, and a few calls more."""
+    need_program("heaptrack")
+    need_program("sqlite3")
+    done = subprocess.run(["heaptrack", "-o", os.path.abspath("h"), "sqlite3", ":memory:"], input=SQL, capture_output=True,
+                          text=True, check=False, timeout=heap_tools.PATIENCE_S)
+    calls, leaked = (int(re.search(rf"{name}:\s+(\d+)", done.stdout + done.stderr).group(1))
+                     for name in ("\tallocations", "leaked allocations"))
+    printed = subprocess.run(["heaptrack_print", "h.zst"], capture_output=True, text=True, check=False).stdout
+    peak = float(re.search(r"peak heap memory consumption: ([0-9.]+)M", printed).group(1)) * 1e6
+    subprocess.run([whyslow, "record", "--heap", *USER, "-o", "r.whyslow", "--", "sqlite3", ":memory:"], input=SQL, text=True,
+                   capture_output=True, check=False, timeout=heap_tools.PATIENCE_S)
+    told = heap_tools.report(whyslow)
+    print(calls, leaked, peak, {name: told[name] for name in ("allocations", "leaked_count", "peak_bytes")})
+    assert 0 <= calls - told["allocations"] <= 8 and 0 <= leaked - told["leaked_count"] <= 4
+    assert abs(peak - 72704 - told["peak_bytes"]) <= 10000, "it prints three digits"
 
 
 # ---- in samples ----

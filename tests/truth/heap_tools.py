@@ -222,6 +222,10 @@ def compare_process(heap, truths):
         # What stood in this process before exec() has a peak of its own.
         if truths[0]["peak_bytes"] + others not in told:
             wrong.append(f"peak_bytes: is {truths[0]['peak_bytes']} and {others} of others, told {told}")
+    if truths[0]["peak_to"]:
+        others, told = found.get(None, {}).get("peak_bytes", 0), heap.of_process(pid, "peak_bytes")
+        if not truths[0]["peak_from"] <= max(told) - others <= truths[0]["peak_to"]:
+            wrong.append(f"peak_bytes: from {truths[0]['peak_from']} to {truths[0]['peak_to']}, told {told}, {others} of others")
     return [f"{truths[0]['name']} ({pid}): {line}" for line in wrong]
 
 

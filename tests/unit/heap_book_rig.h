@@ -4,10 +4,12 @@
 
 #include "unit.h"
 
+/* NOLINTBEGIN(bugprone-suspicious-include): all of it is to be seen */
 #include "../../preload/heap_book.c"
 #include "../../preload/heap_book_peak.c"
 #include "../../preload/heap_book_sample.c"
 #include "../../preload/heap_regions.c"
+/* NOLINTEND(bugprone-suspicious-include) */
 
 #include <stdlib.h>
 #include <sys/mman.h>

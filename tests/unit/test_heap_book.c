@@ -247,6 +247,39 @@ static void who_is_alone_again_is_counted_exactly(void **state)
     all_is_as_counted();
 }
 
+static void a_climb_together_ends_with_who_is_left(void **state)
+{
+    (void)state;
+    rig_begin(false);
+    for (unsigned i = 0; i < 4000; i++)
+        heap_book_allocated(&rig_threads[i % 4], rig_memory(i * 4), 100, 2);
+    assert_true(way_of(heap_room.way) == HEAP_ROOM_CLIMB);
+    assert_int_equal(rig_peak(), 400000);
+    rig_threads[0].alone = true;
+    heap_book_freed(&rig_threads[0], rig_memory(0));
+    assert_true(way_of(heap_room.way) == HEAP_ROOM_COMMON);
+    assert_int_equal(heap_process->peak_bytes, 400000);
+    assert_int_equal(rig_live(), 399900);
+}
+
+static void far_below_the_peak_threads_have_room_of_their_own(void **state)
+{
+    (void)state;
+    rig_begin(false);
+    for (unsigned i = 0; i < 10; i++)
+        heap_book_allocated(&rig_threads[0], rig_memory(i * 4), 1000000, 2);
+    for (unsigned i = 1; i < 10; i++)
+        heap_book_freed(&rig_threads[0], rig_memory(i * 4));
+    for (unsigned i = 0; i < 1000; i++)
+        heap_book_allocated(&rig_threads[i % 8], rig_memory(1000 + i * 4), 10, 3);
+    assert_true(way_of(heap_room.way) == HEAP_ROOM_LENT);
+    assert_true(places()[7].credit > 0);
+    assert_int_equal(rig_live(), 1010000);
+    for (unsigned i = 1; i < 11; i++) /* what the others have is not passed over */
+        heap_book_allocated(&rig_threads[1], rig_memory(i * 4), 1000000, 2);
+    assert_int_equal(rig_peak(), 11010000);
+}
+
 /* ---- single promises ---- */
 
 static void book(unsigned t, unsigned slot, uint64_t size, uint32_t node)
@@ -304,8 +337,11 @@ static void memory_of_the_parent_is_told_apart(void **state)
     book(0, 1, 100, 2);
     book(0, 2, 1000, 2);
     book(0, 3, 10000, 2);
+    heap_room = (struct heap_room){.way = HEAP_ROOM_LENT,
+                                   .lock = 1}; /* by a thread that is no more */
     rig_window(true);
     heap_book_forked();
+    assert_int_equal(heap_room.lock + heap_room.way, 0);
     assert_int_equal(rig_live(), 0);
     unbook(0, 1);
     struct heap_entry_row row = heap_book_take(&rig_threads[0], rig_memory(2));
@@ -536,7 +572,8 @@ static void samples_are_right_on_average_for_each_size(void **state)
 static void chances_are_those_of_libm(void **state)
 {
     (void)state;
-    for (double x = 1e-9; x < 100; x *= 1.1)
+    double x = 1e-9;
+    for (unsigned i = 0; i < 270; i++, x *= 1.1)
         assert_true(fabs(hit_chance(x) / -expm1(-x) - 1) < 1e-12);
     for (uint64_t n = 1; n < UINT64_C(1) << 53; n += n / 7 + 1)
         assert_true(fabs(minus_ln(n) + log((double)n / 0x1p53)) < 1e-12);
@@ -582,6 +619,7 @@ static void temporary_samples_know_of_calls_between(void **state)
     heap_book_reallocated(thread, rig_memory(1), &row, rig_memory(2), 1, 0);
     assert_int_equal(rig_cell(0, 2)->temporary, 1);
     assert_int_equal(rig_live(), 0);
+    assert_true(is_unsampled(rig_memory(1))); /* its page has been counted down to none */
 }
 
 int main(void)
@@ -590,6 +628,8 @@ int main(void)
         cmocka_unit_test(a_thread_that_is_alone_is_counted_exactly),
         cmocka_unit_test(threads_in_turns_are_counted_exactly),
         cmocka_unit_test(who_is_alone_again_is_counted_exactly),
+        cmocka_unit_test(a_climb_together_ends_with_who_is_left),
+        cmocka_unit_test(far_below_the_peak_threads_have_room_of_their_own),
         cmocka_unit_test(temporary_is_what_its_thread_frees_before_its_next),
         cmocka_unit_test(what_realloc_is_given_right_after_was_temporary),
         cmocka_unit_test(memory_of_the_parent_is_told_apart),

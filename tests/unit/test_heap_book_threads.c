@@ -184,13 +184,10 @@ static void *storm(void *context)
         storms[t].allocations++;
         storms[t].bytes += size;
         /* Waves: shelves fill and empty. */
-        void *put = i / 20000 % 2 == 0 || rig_random(&seed) % 2 ? (void *)(uintptr_t)memory : NULL;
-        void *other = put;
-        if (put)
-            other = __atomic_exchange_n(&shelves[rig_random(&seed) % SHELVES], put,
+        void *other = (void *)(uintptr_t)memory;
+        if (i / 20000 % 2 == 0 || rig_random(&seed) % 2)
+            other = __atomic_exchange_n(&shelves[rig_random(&seed) % SHELVES], other,
                                         __ATOMIC_ACQ_REL);
-        else
-            other = (void *)(uintptr_t)memory;
         if (!other)
             continue;
         heap_book_freed(thread, other);

@@ -315,6 +315,37 @@ static void a_stack_is_of_the_images_of_its_time(void **state)
     window_drop(&made);
 }
 
+/* The loader's name for a library may say little about where it is: what is mapped there tells. */
+static void an_image_without_a_whole_path_is_the_one_that_is_mapped(void **state)
+{
+    struct fixture *f = *state;
+    process_begin(f, PID, 100, "/no/program");
+    const char *const mapped[] = {"/no/plugin.so", "/no/unnamed.so"};
+    for (size_t i = 0; i < 2; i++) {
+        struct stacks_mmap mmap = {.time_ns = 150,
+                                   .pid = PID,
+                                   .address = 0x7f0000 + i * 0x100000,
+                                   .size_bytes = 0x10000,
+                                   .executable = true,
+                                   .path = str_from(mapped[i])};
+        assert_int_equal(stacks_mmap(f->c.stacks, &mmap), 0);
+    }
+    struct made made = window_take(f, PID, 200);
+    image_add(&made, 0x7f0000, "../lib/plugin.so", 0, 0);
+    /* Of the other one the window says nothing. */
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t caller = node_add(&made, 0, 0x7f0101 + i * 0x100000, false);
+        cell_add(&made, node_add(&made, caller, HEAP_MALLOC, true), 1, 10);
+    }
+    assert_int_equal(heap_windows_look(&f->c, 300), 0);
+    assert_int_equal(heap_windows_end(&f->c, PID, 400), 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct frame_info frame = frame_of(f, site_at(f, i)->info.stack, 1);
+        assert_true(str_is(f->memory.images.data[frame.image - 1].path, mapped[i]));
+    }
+    window_drop(&made);
+}
+
 static void a_walk_that_did_not_reach_the_root_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -576,6 +607,7 @@ int main(void)
         TEST(what_lived_at_the_peak_is_what_was_saved_when_it_was_left),
         TEST(two_ways_to_one_stack_are_one_site),
         TEST(a_stack_is_of_the_images_of_its_time),
+        TEST(an_image_without_a_whole_path_is_the_one_that_is_mapped),
         TEST(a_walk_that_did_not_reach_the_root_says_so),
         TEST(exec_begins_anew),
         TEST(a_snapshot_has_what_lives_by_stack),

@@ -14,12 +14,34 @@
 /* Functions that call the heap: known_NAME(). */
 #define ACCOUNT_SITES(X)                                                                           \
     X(malloc)                                                                                      \
-    X(calloc) X(realloc) X(reallocarray) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc)  \
-        X(pvalloc) X(other) X(handler) X(destructor) X(compare) X(atexit) X(constructor) X(last)   \
-            X(deep) X(plugin_a) X(plugin_b) X(strdup) X(child) X(pair) X(new_plain) X(new_array)   \
-                X(new_nothrow) X(new_array_nothrow) X(new_aligned) X(new_array_aligned)            \
-                    X(new_aligned_nothrow) X(new_array_aligned_nothrow) X(thrower) X(catcher)      \
-                        X(local)
+    X(calloc)                                                                                      \
+    X(realloc)                                                                                     \
+    X(reallocarray)                                                                                \
+    X(posix_memalign)                                                                              \
+    X(aligned_alloc)                                                                               \
+    X(memalign)                                                                                    \
+    X(valloc)                                                                                      \
+    X(pvalloc)                                                                                     \
+    X(other)                                                                                       \
+    X(handler)                                                                                     \
+    X(destructor)                                                                                  \
+    X(compare)                                                                                     \
+    X(atexit)                                                                                      \
+    X(constructor)                                                                                 \
+    X(last)                                                                                        \
+    X(deep)                                                                                        \
+    X(plugin_a)                                                                                    \
+    X(plugin_b)                                                                                    \
+    X(strdup)                                                                                      \
+    X(child)                                                                                       \
+    X(pair)                                                                                        \
+    X(new_plain)                                                                                   \
+    X(new_array)                                                                                   \
+    X(new_nothrow)                                                                                 \
+    X(new_array_nothrow)                                                                           \
+    X(new_aligned)                                                                                 \
+    X(new_array_aligned)                                                                           \
+    X(new_aligned_nothrow) X(new_array_aligned_nothrow) X(thrower) X(catcher) X(local)
 
 enum account_site {
 #define ACCOUNT_ENUM(name) SITE_##name,
@@ -46,6 +68,7 @@ static struct account_tally account_tallies[SITE_COUNT];
 static uint64_t account_serial;
 static uint64_t account_live, account_peak;
 static uint64_t account_failed, account_unseen, account_inherited, account_inherited_bytes;
+static uint64_t account_peak_from, account_peak_to; /* not 0: the peak is known to lie in between */
 static uint32_t account_process;
 static int account_by_hand; /* peaks are told by account_settle() only, since others take part */
 static int account_settled; /* peaks of sites are what they were at the peak */
@@ -160,10 +183,12 @@ static inline void account_tell(const char *name)
     int size = snprintf(
         text, sizeof text,
         "{\"name\":\"%s\",\"pid\":%d,\"settled\":%d,\"sites\":{%s},\"peak_bytes\":%lu,"
-        "\"failed\":%lu,\"unseen_frees\":%lu,\"inherited_frees\":%lu,"
+        "\"peak_from\":%lu,\"peak_to\":%lu,\"failed\":%lu,\"unseen_frees\":%lu,\"inherited_frees\":"
+        "%lu,"
         "\"inherited_bytes\":%lu}\n",
-        name, (int)getpid(), account_settled, sites, account_peak, account_failed, account_unseen,
-        account_inherited, account_inherited_bytes);
+        name, (int)getpid(), account_settled, sites, account_peak, account_peak_from,
+        account_peak_to, account_failed, account_unseen, account_inherited,
+        account_inherited_bytes);
     if (write(fd, text, (size_t)size) != size)
         abort();
     close(fd);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc has names of its own */
+
 #define ARENA_BYTES ((size_t)8 << 30)
 
 static char *arena;
@@ -76,3 +78,5 @@ EXPORTED void *realloc(void *memory, size_t size)
         memcpy(to, memory, had < size ? had : size);
     return to;
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

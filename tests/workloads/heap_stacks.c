@@ -105,6 +105,43 @@ static void case_small_stacks(void)
     }
 }
 
+/* ---- mountains that threads climb together, and on the way take and drop what they need ---- */
+
+enum { CLIMBERS = 16, MOUNTAINS = 10, HIGHER = 60, KEPT_BYTES = 100, DROPPED_BYTES = 64 };
+static pthread_barrier_t together;
+
+static void *climb(void *unused)
+{
+    struct piece kept[MOUNTAINS * HIGHER];
+    for (int mountain = 1; mountain <= MOUNTAINS; mountain++) {
+        pthread_barrier_wait(&together);
+        for (int i = 0; i < mountain * HIGHER; i++) {
+            struct piece dropped;
+            known_malloc(&kept[i], KEPT_BYTES);
+            known_other(&dropped, DROPPED_BYTES);
+            give_back(&dropped);
+        }
+        pthread_barrier_wait(&together);
+        for (int i = 0; i < mountain * HIGHER; i++)
+            give_back(&kept[i]);
+    }
+    return unused;
+}
+
+static void case_mountains(void)
+{
+    pthread_t threads[CLIMBERS];
+    account_by_hand = 1;
+    pthread_barrier_init(&together, NULL, CLIMBERS);
+    for (int i = 0; i < CLIMBERS; i++)
+        if (pthread_create(&threads[i], NULL, climb, NULL) != 0)
+            abort();
+    for (int i = 0; i < CLIMBERS; i++)
+        pthread_join(threads[i], NULL);
+    account_peak_from = (uint64_t)CLIMBERS * MOUNTAINS * HIGHER * KEPT_BYTES;
+    account_peak_to = account_peak_from + CLIMBERS * DROPPED_BYTES;
+}
+
 /* ---- processes ---- */
 
 static void case_one(void)
@@ -168,7 +205,7 @@ static const struct {
 } cases[] = {
     {"fibers", case_fibers}, {"small-stacks", case_small_stacks},
     {"one", case_one},       {"spawn", case_spawn},
-    {"mapped", case_mapped},
+    {"mapped", case_mapped}, {"mountains", case_mountains},
 };
 
 int main(int argc, char **argv)

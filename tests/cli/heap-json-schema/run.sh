@@ -18,6 +18,7 @@ check plain.whyslow --limit 1 --flame f.svg --icicle i.svg --html p.html
 for view in functions peak leaks churn temporary-sites growth threads images sizes timeline; do
     check plain.whyslow --$view
 done
+check plain.whyslow --at 1
 check plain.whyslow --leaks --images --limit 0
 check plain.whyslow --diff more.whyslow
 check plain.whyslow --diff more.whyslow --leaks

@@ -36,6 +36,8 @@ try heap --diff rec.whyslow ./made
 try heap rec.whyslow --diff cpu.whyslow
 try heap rec.whyslow --diff rec.whyslow --threads
 try heap rec.whyslow --diff rec.whyslow --peak --leaks
+try heap rec.whyslow --at 4
+try heap rec.whyslow --diff rec.whyslow --at 1
 try heap rec.whyslow --flame-by size
 try report rec.whyslow
 ls tmp ran

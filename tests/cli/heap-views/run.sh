@@ -15,6 +15,8 @@ view --threads
 view --images
 view --sizes
 view --timeline --limit 4
+view --at 2
+view --at 3 --limit 1
 view --peak --images --limit 1
 echo "--- markdown"
 whyslow heap rec.whyslow --leaks --limit 2 --markdown | sed '1,/^| mapped/d'
