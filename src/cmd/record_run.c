@@ -50,7 +50,8 @@ struct record {
     struct collector *io;              /* the same */
     struct collector *heap;            /* the same */
     struct preload_heap *preload_heap; /* the library in the target, for `heap` */
-    unsigned snapshots;                /* asked for so far */
+    char heap_user_na[512]; /* why the kernel tells of the heap, not the library; empty */
+    unsigned snapshots;     /* asked for so far */
     bool snapshots_watched;
     struct preload *preload; /* the library in the target, for `locks` and `io` */
     char library_na[512];    /* why there is none although it would help; empty */
@@ -144,7 +145,13 @@ static int heap_prepare(struct record *record, struct why *why)
         .temporary_within = MAX(heap->temporary_within, 1u),
         .log = heap->log,
     };
-    return tier == TIER_USER ? preload_heap_open(&opts, &record->preload_heap, why) : 0;
+    if (tier == TIER_USER)
+        return preload_heap_open(&opts, &record->preload_heap, why);
+    if (scope == TARGET_SPAWNED && heap->tier != TIER_KERNEL &&
+        preload_heap_fits(record->opts->program, record->heap_user_na,
+                          sizeof(record->heap_user_na)))
+        record->heap_user_na[0] = '\0';
+    return 0;
 }
 
 static const char *const *target_environment(const struct record *record)
@@ -534,7 +541,9 @@ static void result_fill(struct record *record, struct record_run_result *result)
     if (record->heap) {
         const char *na = heap_na(record->heap);
         snprintf(result->heap_tier, sizeof(result->heap_tier), "%s", heap_tier(record->heap));
-        snprintf(result->heap_na, sizeof(result->heap_na), "%s", na ? na : "");
+        snprintf(result->heap_na, sizeof(result->heap_na), "%.400s%s%.300s", na ? na : "",
+                 na && record->heap_user_na[0] ? "; the library was of no use, since " : "",
+                 na ? record->heap_user_na : "");
     }
     if (record->locks && locks_user_na(record->locks))
         snprintf(record->locks_na, sizeof(record->locks_na), "%s", locks_user_na(record->locks));

@@ -142,7 +142,7 @@ struct collector {
     uint64_t allocations, allocated_bytes, frees, mapped;
     uint64_t unseen_frees, inherited_frees, failed, no_cell, no_entry, missed, nested, lost;
     uint64_t walks, frames, recognised, no_rules, snapshots;
-    uint64_t events, events_lost, hook_bits;
+    uint64_t events, events_lost;
     bool nodes_full, cells_full;
 };
 enum { HEAP_PROGRAM_BEGAN = 1, HEAP_PROGRAM_COVERED = 2 };

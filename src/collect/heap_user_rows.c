@@ -273,7 +273,6 @@ int heap_process_read(struct collector *c, struct heap_window *window, bool is_l
         c->inherited_frees += tally.inherited_frees;
         c->failed += tally.failed;
         c->no_rules += shared->no_rules;
-        c->hook_bits |= shared->hook_bits;
         c->nodes_full |= shared->nodes >= window->at.nodes_max;
         c->cells_full |= shared->cells >= window->at.cells_max;
     }

@@ -177,9 +177,8 @@ struct heap_process {
     /* Shared: */
     uint32_t threads, images, nodes, cells; /* used; entries are valid once their key is set */
     uint32_t image_epoch;
-    uint32_t lock;      /* over what has to be done by one thread at a time */
-    uint32_t no_rules;  /* places in code of which no rule was found */
-    uint64_t hook_bits; /* enum heap_entry: hooks that were called at least once */
+    uint32_t lock;     /* over what has to be done by one thread at a time */
+    uint32_t no_rules; /* places in code of which no rule was found */
     /* In a line of its own: every call reads it. */
     _Alignas(64) uint64_t peak_bytes; /* so far */
     int64_t spare;                    /* room below the peak that no thread has for itself */
