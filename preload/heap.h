@@ -202,6 +202,25 @@ static inline bool heap_book_wants(struct heap_thread *thread, uint64_t size)
 }
 /* It will be told of this memory in a moment; the walk is time enough to have its entry at hand. */
 void heap_book_expect(const void *memory);
+/* Samples are taken. */
+extern bool heap_sampling;
+/* Then most calls are none, and it takes little to know: nothing that is shared is touched, and
+ * what is counted down twice or not at all by a handler's leave is chance, too. False: the usual
+ * way decides. */
+static inline bool heap_book_passes(uint64_t size)
+{
+    struct heap_thread *thread = heap_self.thread;
+    if (UNLIKELY(!thread || heap_self.busy))
+        return false;
+    int64_t left = thread->countdown - (int64_t)size - (size == 0);
+    if (UNLIKELY(left < 0))
+        return false;
+    thread->countdown = left;
+    thread->recent[thread->recent_next++ % 16] = NULL;
+    return true;
+}
+/* No sample lies on its page. */
+bool heap_book_is_unsampled(const void *memory);
 /* After the real call has returned it. `size` is what was asked for. */
 void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_t size,
                          uint32_t node);

@@ -245,7 +245,7 @@ static NOINLINE void page_add(const void *memory, int change)
         ;
 }
 
-static inline bool is_unsampled(const void *memory)
+bool heap_book_is_unsampled(const void *memory)
 {
     const uint8_t *samples = heap_samples_at(memory);
     return !samples || __atomic_load_n(samples, __ATOMIC_RELAXED) == 0;
@@ -313,7 +313,8 @@ static NOINLINE void freed_any(struct heap_thread *thread, const void *memory)
 
 /* ---- the same for what is usual: every call counts, no log, all is known ---- */
 
-static bool usual, sampling; /* in this process */
+bool heap_sampling;
+static bool usual; /* in this process */
 
 /* Number + 1. */
 static inline uint32_t cell_known(const struct heap_thread *thread, uint32_t node)
@@ -411,7 +412,7 @@ void heap_book_allocated(struct heap_thread *thread, const void *memory, uint64_
 
 void heap_book_freed(struct heap_thread *thread, const void *memory)
 {
-    if (UNLIKELY(!usual && sampling && is_unsampled(memory)))
+    if (UNLIKELY(!usual && heap_sampling && heap_book_is_unsampled(memory)))
         return;
     if (UNLIKELY(!usual || !room_is_simple(thread)))
         freed_shared(thread, memory);
@@ -425,7 +426,8 @@ struct heap_entry_row heap_book_take(struct heap_thread *thread, const void *mem
 {
     (void)thread;
     bool sampled = heap_header->sample_bytes != 0;
-    union heap_slot *slot = sampled && is_unsampled(memory) ? NULL : heap_slot_known(memory);
+    union heap_slot *slot = sampled && heap_book_is_unsampled(memory) ? NULL
+                                                                      : heap_slot_known(memory);
     union heap_slot was = {.words = {0, 0}};
     if (!slot)
         return was.row;
@@ -515,8 +517,8 @@ void heap_book_mapped(struct heap_thread *thread, uint64_t bytes, bool unmapped,
 void heap_book_forked(void)
 {
     heap_room = (struct heap_room){0};
-    sampling = heap_header->sample_bytes != 0;
-    usual = !sampling && !heap_header->log;
+    heap_sampling = heap_header->sample_bytes != 0;
+    usual = !heap_sampling && !heap_header->log;
 }
 
 bool heap_book_begin(bool apart)

@@ -41,13 +41,21 @@ bool hooks_odd_free(void *memory)
     return !heap_put_off(memory, 0, true);
 }
 
-EXPORT void *malloc(size_t size)
+/* Jumped to from the hook: the frame is where the hook's would be. */
+static NOINLINE void *malloc_counted(size_t size)
 {
     struct heap_at at = HEAP_HERE(HEAP_MALLOC);
     hooks_before();
     void *memory = heap_next.malloc(size);
     hooks_allocated(memory, size, &at);
     return memory;
+}
+
+EXPORT void *malloc(size_t size)
+{
+    if (UNLIKELY(hooks_sample()) && heap_book_passes(size))
+        return heap_next.malloc(size);
+    return malloc_counted(size);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
@@ -59,10 +67,20 @@ EXPORT void *calloc(size_t count, size_t size)
     return memory;
 }
 
+static NOINLINE void free_counted(void *memory)
+{
+    if (LIKELY(hooks_freed(memory)))
+        heap_next.free(memory);
+}
+
 EXPORT void free(void *memory)
 {
-    if (LIKELY(memory != NULL) && LIKELY(hooks_freed(memory)))
+    if (UNLIKELY(memory == NULL))
+        return;
+    if (UNLIKELY(hooks_sample()) && !heap_is_boot(memory) && heap_book_is_unsampled(memory))
         heap_next.free(memory);
+    else
+        free_counted(memory);
 }
 
 EXPORT void cfree(void *memory);

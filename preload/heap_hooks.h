@@ -11,6 +11,13 @@ NOINLINE void hooks_odd(struct heap_thread *thread, void *memory, uint64_t size)
 /* The same of a free; true: the memory is to be given back now. */
 NOINLINE bool hooks_odd_free(void *memory);
 
+/* Samples are taken, and no function of the allocator's calls another that is hooked: it may be
+ * asked at once whether a call is one. */
+static ALWAYS_INLINE bool hooks_sample(void)
+{
+    return heap_sampling && !heap_nests;
+}
+
 /* Before the function behind is called. */
 static ALWAYS_INLINE void hooks_before(void)
 {
@@ -27,6 +34,8 @@ static ALWAYS_INLINE void hooks_allocated(void *memory, uint64_t size, const str
             return;
         heap_self.last = memory;
     }
+    if (UNLIKELY(heap_sampling) && LIKELY(memory != NULL) && heap_book_passes(size))
+        return;
     struct heap_thread *thread = heap_enter(&mark);
     if (UNLIKELY(!thread || !memory)) {
         hooks_odd(thread, memory, size);
@@ -46,6 +55,8 @@ static ALWAYS_INLINE bool hooks_freed(void *memory)
     if (UNLIKELY(heap_is_boot(memory)))
         return false;
     if (UNLIKELY(heap_nests) && heap_self.freeing == memory)
+        return true;
+    if (UNLIKELY(heap_sampling) && heap_book_is_unsampled(memory))
         return true;
     struct heap_thread *thread = heap_enter(&mark);
     if (UNLIKELY(!thread))

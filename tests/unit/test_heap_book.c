@@ -619,7 +619,7 @@ static void temporary_samples_know_of_calls_between(void **state)
     heap_book_reallocated(thread, rig_memory(1), &row, rig_memory(2), 1, 0);
     assert_int_equal(rig_cell(0, 2)->temporary, 1);
     assert_int_equal(rig_live(), 0);
-    assert_true(is_unsampled(rig_memory(1))); /* its page has been counted down to none */
+    assert_true(heap_book_is_unsampled(rig_memory(1))); /* its page has been counted down to none */
 }
 
 int main(void)
