@@ -25,7 +25,7 @@
 
 enum {
     SPINS = 64,
-    LEND_FROM = 1 << 10, /* bytes of room for each thread, from which on it is lent */
+    LEND_FROM = 1 << 10,  /* bytes of room for each thread, from which on it is lent */
     LEND_PART = 4,        /* so many times as many parts as there are threads */
     CLIMB_FROM = 64 << 10 /* bytes of a climb, from which on everyone climbs alone */
 };

@@ -18,8 +18,8 @@
  *
  * Of waits that are told one by one at most four million are kept; the rest are
  * in the tallies of their rows, and counted as loss.wait_events. Of requests it is
- * one million, and loss.request_events. Of moments of the heap it is one million (loss.store_moments),
- * of rows of its snapshots four (loss.store_snapshot_rows).
+ * one million, and loss.request_events. Of moments of the heap it is one million
+ * (loss.store_moments), of rows of its snapshots four (loss.store_snapshot_rows).
  *
  * Memory is taken at the start and when tables grow, never per sample.
  * A writer belongs to one thread. Other processes may read meanwhile. */
