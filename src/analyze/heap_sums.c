@@ -430,7 +430,8 @@ static int add_all(struct adding *adding)
     size_t stacks = heap->profile.stack_count;
     adding->places = arena_alloc(adding->arena, (stacks + 1) * sizeof(*adding->places));
     if (!adding->places ||
-        heap_owners_init(adding->arena, &heap->profile, &adding->sums->owners) < 0)
+        heap_owners_init(adding->arena, &heap->profile, &adding->sums->owners) < 0 ||
+        heap_owners_learn(adding->arena, heap, &adding->sums->owners) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < stacks; i++)
         adding->places[i].function = UINT32_MAX;

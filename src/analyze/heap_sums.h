@@ -81,6 +81,10 @@ struct heap_owners {
 };
 MUST_USE int heap_owners_init(struct arena *arena, const struct profile *profile,
                               struct heap_owners *ret);
+/* Wrappers without a name, by what they do: a good part of all calls comes through them, from many
+ * functions. They count as the allocator's from then on. */
+MUST_USE int heap_owners_learn(struct arena *arena, const struct heap *heap,
+                               struct heap_owners *owners);
 
 struct heap_sums {
     const struct heap *heap;

@@ -223,6 +223,26 @@ static void walk_begin(struct walk *walk, const struct profile *profile, uint32_
                           .stack = called ? profile->stacks[stack].parent : stack};
 }
 
+/* Without a symbol it is called by its image and its place there. */
+static bool is_nameless(const struct profile_function *function)
+{
+    return function->unnamed || (function->linkage.len == 0 &&
+                                 memmem(function->name.data, function->name.len, "+0x", 3));
+}
+
+/* A function without a name that an allocator calls is the allocator's. */
+static enum owner owner_at(const struct heap_owners *owners, const struct walk *walk,
+                           const struct heap_place *place)
+{
+    enum owner owner = owner_of(owners, place->function);
+    struct walk outwards = *walk;
+    struct heap_place caller;
+    if (owner == OWNER_PROGRAM && is_nameless(&owners->profile->functions[place->function]) &&
+        walk_next(&outwards, &caller) && owner_of(owners, caller.function) == OWNER_ALLOCATOR)
+        return OWNER_ALLOCATOR;
+    return owner;
+}
+
 /* Walks to the place that heap_place_of() tells of; false: the stack has none. */
 static bool own_find(const struct heap_owners *owners, struct walk *walk, struct heap_place *ret)
 {
@@ -230,7 +250,7 @@ static bool own_find(const struct heap_owners *owners, struct walk *walk, struct
     struct heap_place place, outside = {0}, innermost = {0};
     bool any = false, any_outside = false;
     while (walk_next(&at, &place)) {
-        enum owner owner = owner_of(owners, place.function);
+        enum owner owner = owner_at(owners, &at, &place);
         if (owner == OWNER_PROGRAM) {
             *walk = at;
             *ret = place;
@@ -259,6 +279,74 @@ struct heap_place heap_place_of(const struct heap_owners *owners, uint32_t stack
     walk_begin(&walk, owners->profile, stack);
     own_find(owners, &walk, &place);
     return place;
+}
+
+/* ---- wrappers without a name ---- */
+
+enum { LEARNT_LEVELS = 6, CALLERS_MIN = 8, CALLS_PART = 10 };
+
+/* A function without a name that asks for memory. */
+struct asker {
+    uint64_t calls;
+    uint32_t callers[CALLERS_MIN]; /* the first so many that differ */
+    uint32_t caller_count;
+};
+
+static void asker_add(struct asker *asker, uint64_t calls, uint32_t caller)
+{
+    asker->calls += calls;
+    for (uint32_t i = 0; i < asker->caller_count; i++)
+        if (asker->callers[i] == caller)
+            return;
+    if (asker->caller_count < CALLERS_MIN)
+        asker->callers[asker->caller_count++] = caller;
+}
+
+static void site_ask(const struct heap_owners *owners, const struct heap_site *site,
+                     struct asker *askers)
+{
+    struct walk walk;
+    struct heap_place place, caller = {0};
+    walk_begin(&walk, owners->profile, site->info.stack);
+    if (!own_find(owners, &walk, &place) ||
+        !is_nameless(&owners->profile->functions[place.function]))
+        return;
+    walk_next(&walk, &caller);
+    asker_add(&askers[place.function], site->tally.allocations, caller.function);
+}
+
+static bool wrappers_mark(const struct heap_owners *owners, const struct asker *askers,
+                          uint64_t calls)
+{
+    bool any = false;
+    for (size_t i = 0; i < owners->profile->function_count; i++) {
+        if (askers[i].caller_count < CALLERS_MIN || askers[i].calls < calls / CALLS_PART)
+            continue;
+        owners->known[i] = OWNER_ALLOCATOR;
+        any = true;
+    }
+    return any;
+}
+
+int heap_owners_learn(struct arena *arena, const struct heap *heap, struct heap_owners *owners)
+{
+    size_t bytes = (heap->profile.function_count + 1) * sizeof(struct asker);
+    struct asker *askers = arena_alloc(arena, bytes);
+    if (!askers)
+        return -ENOMEM;
+    bool any = true;
+    for (unsigned level = 0; level < LEARNT_LEVELS && any; level++) {
+        uint64_t calls = 0;
+        memset(askers, 0, bytes);
+        for (size_t i = 1; i < heap->site_count; i++) {
+            if (heap->sites[i].info.kind != HEAP_KIND_HEAP)
+                continue;
+            calls += heap->sites[i].tally.allocations;
+            site_ask(owners, &heap->sites[i], askers);
+        }
+        any = wrappers_mark(owners, askers, calls);
+    }
+    return 0;
 }
 
 static const char *name_add(struct arena *arena, const char *text, struct str name)

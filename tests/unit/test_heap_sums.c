@@ -5,6 +5,8 @@
 #include "analyze/heap_diff.h"
 #include "made_heap.h"
 
+#include <stdio.h>
+
 static struct arena arena;
 static struct heap_sums sums;
 
@@ -133,6 +135,36 @@ static void memory_is_asked_for_by_the_program_not_by_wrappers(void **state)
     assert_int_equal(heap_owners_init(&arena, &made->heap.profile, &owners), 0);
     assert_string_equal(heap_where(&arena, &owners, 0), "[no stack]");
     assert_int_equal(heap_entry_of(&owners, 0).len, 0);
+    end(made);
+}
+
+static void wrappers_without_a_name_are_known_by_their_callers(void **state)
+{
+    (void)state;
+    enum { CALLERS = 9 };
+    static char stacks[CALLERS][64]; /* names are parts of them */
+    struct made_heap *made = made_heap_new();
+    for (int i = 0; i < CALLERS; i++) {
+        snprintf(stacks[i], sizeof(stacks[i]), "malloc;lib+0x10;user%d;main", i);
+        made_heap_site(made, 1, stacks[i])->allocations = 10;
+    }
+    made_heap_site(made, 1, "malloc;lib+0x30;sqlite3Malloc;query;main")->allocations = 10;
+    made_heap_site(made, 1, "malloc;lib+0x40;few;main")->allocations = 10;
+    struct heap_tally *named = made_heap_site(made, 1, "malloc;named;user0;main");
+    for (size_t i = 1; i < made->heap.profile.function_count; i++)
+        if (str_starts(made->functions[i].name, "lib+"))
+            made->functions[i].linkage = STR(""); /* what has no symbol */
+    named->allocations = 1000;                    /* it is less than a tenth of all calls then */
+    build(made);
+    row_of(made, HEAP_PER_FUNCTION, "lib+0x10");
+    named->allocations = 100;
+    build(made);
+    row_of(made, HEAP_PER_FUNCTION, "named"); /* a name is believed */
+    row_of(made, HEAP_PER_FUNCTION, "lib+0x40");
+    row_of(made, HEAP_PER_FUNCTION, "query");
+    row_of(made, HEAP_PER_FUNCTION, "user0");
+    row_of(made, HEAP_PER_FUNCTION, "user8");
+    assert_int_equal(sums.per[HEAP_PER_FUNCTION].count, CALLERS + 3);
     end(made);
 }
 
@@ -314,6 +346,7 @@ int main(void)
         cmocka_unit_test(a_peak_is_that_of_one_process),
         cmocka_unit_test(mappings_are_no_heap),
         cmocka_unit_test(memory_is_asked_for_by_the_program_not_by_wrappers),
+        cmocka_unit_test(wrappers_without_a_name_are_known_by_their_callers),
         cmocka_unit_test(long_names_lose_what_stands_in_brackets),
         cmocka_unit_test(stacks_of_one_function_add_up),
         cmocka_unit_test(what_grows_at_each_of_three_snapshots_is_growing),
