@@ -194,8 +194,7 @@ static void layout_make(void)
     layout.nodes_at = part_after(&at, layout.nodes * sizeof(struct heap_node));
     layout.logs_at = layout.logs == 0 ? 0 : part_after(&at, layout.logs * HEAP_LOG_BYTES);
     uint64_t left = budget > at ? budget - at : 0;
-    layout.cells = (uint32_t)between(left / sizeof(struct heap_cell), 4096,
-                                     HEAP_WINDOW_BYTES / sizeof(struct heap_cell));
+    layout.cells = (uint32_t)between(left / sizeof(struct heap_cell), 4096, HEAP_CELLS_MAX);
     layout.cells_at = part_after(&at, layout.cells * sizeof(struct heap_cell));
     layout.bytes = at;
 }

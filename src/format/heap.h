@@ -31,6 +31,7 @@ enum {
     HEAP_THREADS_MAX = 4096, /* of a process at once; more share the last place */
     HEAP_IMAGES_MAX = 4096,
     HEAP_NODES_MAX = 1 << 20,
+    HEAP_CELLS_MAX = 1 << 20, /* 128 MiB of address space, which a program may limit for itself */
     HEAP_FOLD_FROM = 1 << 12, /* nodes, from which on recursion is folded */
     HEAP_FRAMES_MAX = 512,    /* of a stack; what lies further out is left out */
     HEAP_PATH_MAX = 232,

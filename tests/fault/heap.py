@@ -78,6 +78,9 @@ def case_limit():
     assert found["allocations"] == site["allocations"] and found["allocated_bytes"] == site["allocated_bytes"]
     assert found["frees"] + unseen == site["frees"] and unseen == heap.counters["heap.no_entry"] <= 16
     assert sum(heap.of_process(truth_of["pid"], "failed")) == truth_of["failed"] == 3
+    # A program that limits itself, with the library in it already: half of it is enough for both.
+    as_alone("/usr/bin/python3", "-c", "import resource; resource.setrlimit(resource.RLIMIT_AS, (400 << 20,) * 2); "
+             "print(len(bytearray(100 << 20)), len([str(i) for i in range(100000)]))")
     # So little that the library has no room for itself: the program does not notice, we say so.
     for kib in (60000, 20000, 8000):
         wrap = ("sh", "-c", f'ulimit -v {kib}; exec "$@"', "sh")
