@@ -5,6 +5,7 @@
 
 #include "collect/heap_logs.h"
 /* The writer, with what the library around it would give it. */
+/* NOLINTNEXTLINE(bugprone-suspicious-include): all of it is to be seen */
 #include "../../preload/heap_log.c"
 
 #include <pthread.h>
