@@ -290,8 +290,7 @@ static int check_heap_site(void *context, const struct recorded_heap_site *row)
     if (check->events > first)
         given = fixture_heap_tally((check->events - 1 - first) / FIXTURE_SITES * FIXTURE_SITES +
                                    first);
-    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): words without holes, no zeros below 0
-     */
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): words without holes between them */
     check->wrong = check->wrong || memcmp(&row->tally, &given, sizeof(given)) != 0;
     check->rows++;
     return 0;
