@@ -37,6 +37,13 @@ def nobody():
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
+def below(pid):
+    """The processes that it started, and those that they did."""
+    children = [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                for child in (task / "children").read_text().split()]
+    return [*children, *(further for child in children for further in below(child))]
+
+
 def work_folder():
     folder = tempfile.mkdtemp(prefix="whyslow-heap-")
     os.chmod(folder, 0o777)
