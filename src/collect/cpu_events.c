@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    RING_BYTES_MAX = 16 << 20,
+    RING_BYTES_MAX = 32 << 20,
     RING_BYTES_MIN_ASKED = 512 << 10,
     RING_BYTES_SWITCHES = 2 << 20, /* 50,000 switches: some 100 ms of a CPU that does little else */
     RINGS_BYTES_MAX = 256 << 20,   /* of all CPUs together */
@@ -84,14 +84,15 @@ static size_t fds_allowed(void)
     return limit.rlim_cur > FDS_SPARE ? (size_t)limit.rlim_cur - FDS_SPARE : 0;
 }
 
-/* About 120 ms at the largest slice: half of it full wakes us. */
+/* Half a second at the largest slice: we look ten times a second, and on a machine whose CPUs are
+ * shared, with programs or with other guests, we are late by more than one such round. */
 static size_t ring_bytes(const struct collector *c)
 {
     if (c->plan.stacks != PERF_STACKS_SLICE || c->opts.no_samples)
         return c->opts.switches && 2 * RING_BYTES_SWITCHES * c->cpu_count <= RINGS_BYTES_MAX
                    ? RING_BYTES_SWITCHES
                    : RING_BYTES_MIN_ASKED;
-    uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 8;
+    uint64_t need = (uint64_t)c->plan.rate_hz * PERF_SLICE_BYTES_MAX / 2;
     if (c->plan.system)
         need *= 2; /* many programs come at once at the start, and their rows must be read */
     size_t bytes = RING_BYTES_MIN_ASKED;
