@@ -49,6 +49,8 @@ static void pipe_drain(struct spawn_pipe *pipe)
             sha256_add(&pipe->hash, data, (size_t)n);
             pipe->got.bytes += (uint64_t)n;
             tail_add(&pipe->got, data, (size_t)n);
+            if (pipe->listener)
+                pipe->listener->take(pipe->listener, pipe->error, data, (size_t)n);
         } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
             fd_close(&pipe->fd);
         } else if (errno == EAGAIN) {
@@ -191,9 +193,13 @@ int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *w
     struct spawn_pipe *pipes[] = {&spawn->output, &spawn->error};
     for (size_t i = 0; i < ARRAY_SIZE(pipes); i++) {
         pipes[i]->fd = -1;
+        pipes[i]->error = i == 1;
+        pipes[i]->listener = opts->listener;
         pipes[i]->got.captured = (i == 0 ? opts->output : opts->error) == SPAWN_CAPTURE;
         sha256_init(&pipes[i]->hash);
     }
+    if (opts->listener)
+        opts->listener->begin(opts->listener);
     int r = spawn_launch(opts, spawn, why);
     spawn->begun_ns = clock_mono_ns();
     if (r == 0 && !spawn->late)
@@ -214,6 +220,16 @@ int spawn_pid(const struct spawn *spawn)
 int spawn_event_fd(const struct spawn *spawn)
 {
     return spawn->event_fd;
+}
+
+int spawn_output_fd(const struct spawn *spawn)
+{
+    return spawn->output.got.captured ? spawn->output.fd : -1;
+}
+
+int spawn_error_fd(const struct spawn *spawn)
+{
+    return spawn->error.got.captured ? spawn->error.fd : -1;
 }
 
 static int control_say(struct spawn *spawn, struct why *why)

@@ -32,6 +32,12 @@ enum spawn_stream { SPAWN_NULL, SPAWN_INHERIT, SPAWN_CAPTURE, SPAWN_FILE, SPAWN_
 
 enum { SPAWN_TAIL_BYTES = 2048, SPAWN_ENVIRONMENT_MAX = 65536 };
 
+/* Told what captured streams bring, as it comes; must be quick. */
+struct spawn_listener {
+    void (*begin)(struct spawn_listener *listener); /* a run */
+    void (*take)(struct spawn_listener *listener, bool error, const char *data, size_t len);
+};
+
 struct spawn_opts {
     char *const *argv;       /* ends with NULL; argv[0] as typed */
     const char *path;        /* from program_find() */
@@ -44,7 +50,8 @@ struct spawn_opts {
     /* More variables, "NAME=value", in the place of ours of that name; ends with NULL. NULL:
      * none. With a nest they are those of its opening. */
     const char *const *environment;
-    uint64_t timeout_ns; /* 0: none. SIGTERM then, and SIGKILL a second later */
+    struct spawn_listener *listener; /* NULL: none */
+    uint64_t timeout_ns;             /* 0: none. SIGTERM then, and SIGKILL a second later */
     bool foreground;
     bool hold;  /* do not exec before spawn_release(): collectors are set up in between */
     bool plain; /* do without the embedded helper; for tests of that path */
@@ -108,6 +115,10 @@ MUST_USE int spawn_start(const struct spawn_opts *opts, struct spawn **ret, stru
 int spawn_pid(const struct spawn *spawn);
 /* Readable when there is something for spawn_wait() to see; for callers that poll() on more. */
 int spawn_event_fd(const struct spawn *spawn);
+/* The same for what it prints, when that is captured; -1 when a stream is not, or has ended. Ask
+ * before every poll(). */
+int spawn_output_fd(const struct spawn *spawn);
+int spawn_error_fd(const struct spawn *spawn);
 MUST_USE int spawn_release(struct spawn *spawn, struct why *why);
 
 /* Takes output until `until_ns` (CLOCK_MONOTONIC) or the end of the target.

@@ -8,8 +8,10 @@
 
 struct spawn_pipe {
     int fd; /* our read end, or -1 */
+    bool error;
     struct sha256 hash;
     struct spawn_captured got;
+    struct spawn_listener *listener;
 };
 
 struct spawn {
