@@ -5,6 +5,7 @@
 #include "fuzz_files.h"
 
 #include "base/map.h"
+#include "cmd/run_interpret.h"
 #include "present/exporters.h"
 
 #define FUZZ_RECORDING "it.whyslow"
@@ -49,6 +50,29 @@ static inline void fuzz_ask(const char *const *question, const char *path)
     fuzz_command(words);
 }
 
+/* All that is said of a run, when every axis is this recording. */
+static inline void fuzz_interpret(const char *path)
+{
+    struct arena arena = ARENA_INIT;
+    struct interpretation said;
+    struct run_about about = {.command = "it", .run_id = "it", .folder = "."};
+    struct evidence_input input = {.command = "it",
+                                   .costs = {.runs = 3,
+                                             .wall_ns = 1e9,
+                                             .wall_min_ns = 0.9e9,
+                                             .wall_max_ns = 1.1e9,
+                                             .cpu_ns = 0.5e9,
+                                             .cpus = 2}};
+    for (int i = 0; i < AXES; i++) {
+        input.axes[i].recording = path;
+        input.axes[i].artifact = FUZZ_RECORDING;
+        input.axes[i].wall_ns = 1.1e9;
+    }
+    struct why why = {0};
+    (void)!run_interpret(&arena, &input, &about, &said, &why);
+    arena_deinit(&arena);
+}
+
 enum { FUZZ_QUESTIONS_EACH = 2 };
 
 /* Of the file FUZZ_RECORDING, which is gone afterwards. To open a recording costs far more than
@@ -63,8 +87,10 @@ static inline void fuzz_recording_ask(const uint8_t *data, size_t size)
     while (exporters[formats])
         formats++;
     for (size_t i = 0; i < FUZZ_QUESTIONS_EACH; i++, hash /= 31) {
-        size_t which = hash % (ARRAY_SIZE(fuzz_questions) + formats);
-        if (which < ARRAY_SIZE(fuzz_questions))
+        size_t which = hash % (ARRAY_SIZE(fuzz_questions) + formats + 2);
+        if (which >= ARRAY_SIZE(fuzz_questions) + formats)
+            fuzz_interpret(path);
+        else if (which < ARRAY_SIZE(fuzz_questions))
             fuzz_ask(fuzz_questions[which], path);
         else
             fuzz_command((const char *[]){"export", path, "--format",

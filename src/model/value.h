@@ -35,7 +35,16 @@ enum value_show {
     SHOW_TERMINAL, /* in text only: drawings of fixed width */
 };
 
-enum tone { TONE_PLAIN, TONE_GOOD, TONE_WARN, TONE_BAD, TONE_DIM };
+enum tone {
+    TONE_PLAIN,
+    TONE_GOOD,
+    TONE_WARN,
+    TONE_BAD,
+    TONE_DIM,
+    TONE_BLUE, /* these tell parts of a drawing apart */
+    TONE_MAGENTA,
+    TONE_CYAN,
+};
 
 struct value {
     enum value_kind kind;
