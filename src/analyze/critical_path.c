@@ -18,7 +18,8 @@
 enum {
     STEPS_MAX = 4 << 20, /* then waits are no longer charged on */
     FRAMES_MAX = 1 << 16,
-    STEP_NS_MIN = 1000, /* of waits that were added up: smaller parts are saved up */
+    CHAIN_FRAMES_MAX = 1 << 10, /* of a chain: whom it could go back to is forgotten beyond */
+    STEP_NS_MIN = 1000,         /* of waits that were added up: smaller parts are saved up */
 };
 
 struct frame {
@@ -33,6 +34,7 @@ struct walk {
     VEC(struct path_step) steps; /* backwards */
     VEC(struct frame) frames;
     uint64_t *rows; /* ns by row */
+    bool chain;     /* what was waited for is followed to its beginning, not to the wait's */
     uint64_t now_ns;
     uint64_t work; /* frames and steps so far */
     int failed;
@@ -137,7 +139,19 @@ static void between(struct walk *walk, uint32_t id, uint64_t to_ns)
 
 static bool may_enter(const struct walk *walk, const struct path_event *event)
 {
-    return !event->entered && walk->work < STEPS_MAX && walk->frames.len < FRAMES_MAX;
+    return !event->entered && walk->work < STEPS_MAX &&
+           (walk->chain || walk->frames.len < FRAMES_MAX);
+}
+
+/* The oldest half goes, but for the root. */
+static void frames_forget(struct walk *walk)
+{
+    size_t gone = CHAIN_FRAMES_MAX / 2;
+    if (!walk->chain || walk->frames.len < CHAIN_FRAMES_MAX)
+        return;
+    walk->frames.len -= gone;
+    memmove(walk->frames.data + 1, walk->frames.data + 1 + gone,
+            (walk->frames.len - 1) * sizeof(*walk->frames.data));
 }
 
 /* When a thread ended. One that is said to have woken somebody later did not. */
@@ -162,7 +176,9 @@ static void wait_enter(struct walk *walk, struct path_event *event, uint64_t to_
         step_wait(walk, event->row, MAX(end_ns, to_ns));
     if (walk->now_ns <= to_ns)
         return;
-    struct frame frame = {waker, to_ns, event};
+    frames_forget(walk);
+    uint64_t floor_ns = walk->chain ? walk->frames.data[0].floor_ns : to_ns;
+    struct frame frame = {waker, floor_ns, event};
     if (VEC_PUSH(&walk->frames, frame) < 0) {
         walk->failed = -ENOMEM;
         return;
@@ -188,6 +204,15 @@ static bool can_create(const struct walk *walk, uint32_t thread, uint64_t time_n
     return !event || event->wake_ns <= time_ns;
 }
 
+/* Nobody can have made the thread: what is left of the wait that led to it stays with the wait,
+ * and the chain goes on in who waited. */
+static void chain_return(struct walk *walk, const struct frame *frame)
+{
+    const struct path_event *event = frame->event;
+    step_wait(walk, event->row, MAX(event->start_ns, frame->floor_ns));
+    walk->frames.len--;
+}
+
 /* Before its thread began: the same under another name, its maker, or the wait that led here.
  * At the root nobody waited: the walk is at its beginning. */
 static void frame_begin(struct walk *walk, struct frame *frame)
@@ -199,6 +224,8 @@ static void frame_begin(struct walk *walk, struct frame *frame)
         frame->thread = same;
     else if (can_create(walk, creator, walk->now_ns))
         frame->thread = creator;
+    else if (frame->event && walk->chain)
+        chain_return(walk, frame);
     else if (frame->event)
         step_wait(walk, frame->event->row, frame->floor_ns);
     else
@@ -236,7 +263,7 @@ static int walk_back(struct walk *walk)
             frame_step(walk, frame);
             continue;
         }
-        if (frame->event)
+        if (frame->event && !walk->chain)
             frame->event->entered = false;
         walk->frames.len--;
     }
@@ -325,7 +352,8 @@ static uint64_t root_start(const struct walk *walk)
     return walk->waits->threads[thread].start_ns;
 }
 
-int critical_path_build(struct arena *arena, const struct waits *waits, struct critical_path *ret)
+static int path_build(struct arena *arena, const struct waits *waits, bool chain,
+                      struct critical_path *ret)
 {
     struct critical_path path = {.na = path_missing(waits)};
     path.waits = arena_alloc(arena, MAX(waits->row_count, (size_t)1) * sizeof(*path.waits));
@@ -336,9 +364,11 @@ int critical_path_build(struct arena *arena, const struct waits *waits, struct c
         return 0;
     }
     uint32_t root = waits->root_thread;
-    struct walk walk = {.waits = waits, .rows = path.waits};
+    struct walk walk = {.waits = waits, .rows = path.waits, .chain = chain};
     walk.now_ns = waits->threads[root].end_ns;
     int r = path_threads_build(arena, waits, &walk.threads);
+    if (r == 0 && chain)
+        r = path_threads_ends(waits, &walk.threads);
     struct frame frame = {root, waits->threads[root].start_ns, NULL};
     if (r == 0) {
         frame.floor_ns = root_start(&walk);
@@ -353,4 +383,14 @@ int critical_path_build(struct arena *arena, const struct waits *waits, struct c
     if (r == 0)
         *ret = path;
     return r;
+}
+
+int critical_path_build(struct arena *arena, const struct waits *waits, struct critical_path *ret)
+{
+    return path_build(arena, waits, false, ret);
+}
+
+int critical_chain_build(struct arena *arena, const struct waits *waits, struct critical_path *ret)
+{
+    return path_build(arena, waits, true, ret);
 }

@@ -41,3 +41,10 @@ struct critical_path {
 /* 0 or -ENOMEM. The whole machine has no end to walk back from: `na`. */
 MUST_USE int critical_path_build(struct arena *arena, const struct waits *waits,
                                  struct critical_path *ret);
+
+/* What the end really hung on: where a wait leads to a waker, that one is followed on to its own
+ * beginning, or to the wait before, and nobody comes back to who waited. Of two threads that work
+ * at once and are joined the shorter first, only the longer is on it: making the other faster
+ * would gain nothing. What is ranked by the time it could save uses this one. */
+MUST_USE int critical_chain_build(struct arena *arena, const struct waits *waits,
+                                  struct critical_path *ret);

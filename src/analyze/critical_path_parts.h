@@ -50,6 +50,8 @@ struct path_threads {
 /* 0 or -ENOMEM. */
 MUST_USE int path_threads_build(struct arena *arena, const struct waits *waits,
                                 struct path_threads *ret);
+/* Waits for a process whose waker nobody saw: then it is the child whose end was the wait's. */
+MUST_USE int path_threads_ends(const struct waits *waits, struct path_threads *threads);
 /* Who ended the waits of a row: a thread of the recording, 0 if none. */
 uint32_t path_waker_of(const struct waits *waits, uint32_t row);
 /* The last event of a thread that began before `time_ns`; NULL if none. */

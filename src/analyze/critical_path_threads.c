@@ -211,13 +211,6 @@ static void densities_make(const struct waits *waits, struct path_threads *threa
     }
 }
 
-/* Time of a thread off the CPU. What the kernel tells of its own locks is in other rows, too. */
-static bool is_waited(const struct waits *waits, const struct wait_info *info)
-{
-    return info->kind == WAIT_BLOCKED && info->object < waits->object_count &&
-           waits->objects[info->object].kind != OBJECT_KERNEL_LOCK;
-}
-
 static int shorts_build(struct arena *arena, const struct waits *waits, struct path_threads *ret)
 {
     uint64_t *long_ns = calloc(MAX(waits->row_count, (size_t)1), sizeof(*long_ns));
@@ -239,7 +232,7 @@ static int shorts_build(struct arena *arena, const struct waits *waits, struct p
             struct path_thread *thread = &ret->threads[row_thread(waits, (uint32_t)i)];
             if (row->info.kind == WAIT_RUNQ)
                 thread->runq_row = (uint32_t)i;
-            if (!is_waited(waits, &row->info) || row->tally.total_ns <= long_ns[i])
+            if (!waits_is_off(waits, &row->info) || row->tally.total_ns <= long_ns[i])
                 continue;
             if (pass == 1)
                 ret->shorts[thread->short_first + thread->short_count] = (struct path_short){

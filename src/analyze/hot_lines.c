@@ -27,7 +27,8 @@ static struct weight *weights_by_frame(const struct profile *profile)
 
 static int str_order(struct str a, struct str b)
 {
-    int order = memcmp(a.data, b.data, MIN(a.len, b.len));
+    size_t len = MIN(a.len, b.len); /* of an empty one nothing is read: it may be nowhere */
+    int order = len > 0 ? memcmp(a.data, b.data, len) : 0;
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 

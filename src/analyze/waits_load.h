@@ -34,5 +34,12 @@ struct waits {
 MUST_USE int waits_load(struct arena *arena, struct recording *recording, struct waits *ret,
                         struct why *why);
 
+/* Time of a thread off the CPU. What the kernel tells of its own locks is in other rows, too. */
+static inline bool waits_is_off(const struct waits *waits, const struct wait_info *info)
+{
+    return info->kind == WAIT_BLOCKED && info->object < waits->object_count &&
+           waits->objects[info->object].kind != OBJECT_KERNEL_LOCK;
+}
+
 /* A quantile (0 to 1) of a tally in ns, from its buckets; never beyond its longest. */
 double wait_tally_quantile(const struct wait_tally *tally, double quantile);
