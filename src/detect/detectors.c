@@ -1,0 +1,37 @@
+/* The table: one row a detector, by name. */
+#include "detect/each.h"
+
+/* clang-format off */
+const struct detector *const detectors[] = {
+    &detect_allocation_churn,
+    &detect_cgroup_throttling,
+    &detect_connection_per_request,
+    &detect_cpu_starvation,
+    &detect_delayed_ack,
+    &detect_duplicate_query,
+    &detect_event_loop_io,
+    &detect_failed_lookups,
+    &detect_file_reread,
+    &detect_fsync_per_message,
+    &detect_hot_lock,
+    &detect_io_under_lock,
+    &detect_kernel_dominated,
+    &detect_lock_convoy,
+    &detect_memory_growth,
+    &detect_n_plus_one,
+    &detect_one_function,
+    &detect_one_line,
+    &detect_page_faults,
+    &detect_poll_loop,
+    &detect_realloc_growth,
+    &detect_repeated_dns,
+    &detect_sequential_http,
+    &detect_serial_section,
+    &detect_small_io,
+    &detect_start_up,
+    &detect_temporary_files,
+    &detect_thundering_herd,
+    &detect_unoptimized_build,
+    &detect_unsymbolised_build,
+    NULL,
+};

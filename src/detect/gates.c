@@ -1,0 +1,123 @@
+/* What is not worth saying, or cannot be said, is dismissed with the numbers that decide it. */
+#include "detect/judge_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *too_little(const struct evidence *evidence, struct arena *arena,
+                              const struct finding *finding)
+{
+    double wall = evidence->costs_on_path.ns;
+    if (finding->occurrences < DETECT_OCCURRENCES_MIN)
+        return arena_printf(arena, "it happened %llu times; from %d on it counts",
+                            (unsigned long long)finding->occurrences, DETECT_OCCURRENCES_MIN);
+    if (finding->trust && finding->cost_ns >= DETECT_SHARE_MIN * wall)
+        return NULL;
+    if (isnan(finding->recoverable.ns))
+        return "what mending it would save is not known";
+    if (finding->recoverable.ns >= DETECT_SHARE_MIN * wall)
+        return NULL;
+    return arena_printf(
+        arena, "mending it would save %.2f%% of the wall time; from %.0f%% on it counts",
+        wall > 0 ? fmax(finding->recoverable.ns, 0) / wall * 100 : 0, DETECT_SHARE_MIN * 100);
+}
+
+/* The seconds of a recording that made the run much longer are not the program's. Those on the
+ * critical path say so by their interval; others have nothing to be measured against. */
+static const char *too_unsure(const struct evidence *evidence, struct arena *arena,
+                              const struct finding *finding)
+{
+    for (int i = 0; i < AXES; i++) {
+        const struct axis_state *axis = &evidence->axes[i];
+        const char *name = axis_name((enum axis)i);
+        if (!(finding->axes & 1u << i))
+            continue;
+        if (axis->lost > DETECT_LOST_MAX)
+            return arena_printf(arena, "%.1f%% of what the axis %s was to record was lost",
+                                axis->lost * 100, name);
+        if (axis->disturbed && !finding->covers)
+            return arena_printf(arena,
+                                "its time is known from the axis %s only, and that made the run "
+                                "%.0f%% longer: above %.0f%% times rank nothing",
+                                name, axis->overhead * 100, AXIS_OVERHEAD_MAX * 100);
+    }
+    return NULL;
+}
+
+void finding_gate(const struct evidence *evidence, struct arena *arena, struct finding *finding)
+{
+    if (finding->verdict != FINDING_CONFIRMED)
+        return;
+    const char *reason = too_little(evidence, arena, finding);
+    if (!reason)
+        reason = too_unsure(evidence, arena, finding);
+    if (!reason)
+        return;
+    finding->verdict = FINDING_DISMISSED;
+    finding->reason = reason;
+}
+
+static bool is_generic(const struct detector *const *table, const char *id)
+{
+    for (size_t i = 0; table[i]; i++)
+        if (strcmp(table[i]->id, id) == 0)
+            return table[i]->generic;
+    return false;
+}
+
+/* Of the rows of `generic`: what `left` still has of them and the other one explains, in ns. */
+static double explain(const struct path_costs *costs, const struct finding *other, float *left)
+{
+    double ns = 0;
+    for (size_t i = 0; i < costs->count; i++) {
+        float part = MIN(left[i], other->covers[i]);
+        if (part <= 0)
+            continue;
+        left[i] -= part;
+        ns += (double)part * costs->rows[i].ns;
+    }
+    return ns;
+}
+
+static void give_way(const struct evidence *evidence, const struct detector *const *table,
+                     struct findings *findings, struct finding *generic)
+{
+    const struct path_costs *costs = &evidence->costs_on_path;
+    float *left = arena_alloc(findings->arena, (costs->count + 1) * sizeof(*left));
+    if (!left)
+        return; /* the arena tells */
+    memcpy(left, generic->covers, costs->count * sizeof(*left));
+    double explained = 0, most = 0;
+    const struct finding *by = NULL;
+    size_t others = 0;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct finding *other = &findings->items[i];
+        if (other->verdict != FINDING_CONFIRMED || !other->covers ||
+            is_generic(table, other->detector))
+            continue;
+        double part = explain(costs, other, left);
+        others += part > 0;
+        explained += part;
+        if (part > most) {
+            most = part;
+            by = other;
+        }
+    }
+    if (!by || explained < DETECT_EXPLAINED_MIN * generic->cost_ns)
+        return;
+    generic->verdict = FINDING_DISMISSED;
+    generic->reason = arena_printf(findings->arena, "%.0f%% of this time is explained by %s%s",
+                                   fmin(explained / generic->cost_ns, 1) * 100, by->detector,
+                                   others > 1 ? " and others" : "");
+}
+
+void findings_give_way(const struct evidence *evidence, const struct detector *const *table,
+                       struct findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        struct finding *finding = &findings->items[i];
+        if (finding->verdict == FINDING_CONFIRMED && finding->covers && finding->cost_ns > 0 &&
+            is_generic(table, finding->detector))
+            give_way(evidence, table, findings, finding);
+    }
+}
