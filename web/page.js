@@ -5,11 +5,13 @@ import { FlameCanvas } from './flame.js';
 import { SortableTable } from './table.js';
 
 export class Page {
-  constructor(document) {
+  /* data: of the picture to begin with. */
+  constructor(document, data) {
     this.document = document;
     this.window = document.defaultView;
+    this.hashHead = ''; // what a page with several pictures puts before ours
     const get = (id) => document.getElementById(id);
-    this.profile = new Profile(JSON.parse(get('data').textContent));
+    this.profile = new Profile(data);
     this.parts = {
       find: get('find'), status: get('status'), reset: get('reset'),
       name: get('frame-name'), lines: get('frame-lines'), live: get('live'),
@@ -31,6 +33,13 @@ export class Page {
     this.listen();
     this.addTable(get('hotspots'), get('filter'), get('rows'));
     this.followHash();
+  }
+
+  /* Another picture in the place of this one. */
+  open(profile) {
+    this.profile = profile;
+    this.flame.diff = !!profile.calls.change;
+    this.show(this.viewName);
   }
 
   listen() {
@@ -124,6 +133,7 @@ export class Page {
   keepHash() {
     let hash = writeHash(this.flame.zoom, this.find);
     if (this.viewName !== 'flame') hash = `view=${this.viewName}${hash ? '&' : ''}${hash}`;
+    hash = [this.hashHead, hash].filter(Boolean).join('&');
     try {
       this.window.history.replaceState(null, '', `#${hash}`);
     } catch {
@@ -132,7 +142,11 @@ export class Page {
   }
 
   followHash() {
-    const { hash } = this.window.location;
+    let { hash } = this.window.location;
+    if (!hash.includes('=')) { // a link within the page, not a view of ours
+      if (hash && this.result !== undefined) return;
+      hash = '';
+    }
     const asked = new URLSearchParams(hash.replace(/^#/, '')).get('view');
     const button = this.parts.views.find((b) => b.dataset.view === asked && !b.disabled);
     this.find = readHash(hash, 0).find;
@@ -167,4 +181,5 @@ export class Page {
   }
 }
 
-if (typeof document !== 'undefined' && document.getElementById('data')) new Page(document);
+if (typeof document !== 'undefined' && document.getElementById('data'))
+  new Page(document, JSON.parse(document.getElementById('data').textContent));

@@ -9,3 +9,7 @@ extern const unsigned char web_page_js[]; /* the script of the HTML page */
 extern const size_t web_page_js_bytes;
 extern const unsigned char web_page_css[];
 extern const size_t web_page_css_bytes;
+extern const unsigned char web_run_page_js[]; /* the same with tabs, of report.html */
+extern const size_t web_run_page_js_bytes;
+extern const unsigned char web_run_page_css[];
+extern const size_t web_run_page_css_bytes;

@@ -10,8 +10,7 @@ static bool is_shown(const struct value_item *item)
     return item->show == SHOW_ALWAYS || item->show == SHOW_PEOPLE;
 }
 
-/* Text nobody here wrote must not become markup, a new cell or a new row. */
-static void put(FILE *out, struct str text)
+void markdown_text(FILE *out, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         struct str one = {text.data + i, 1};
@@ -28,10 +27,10 @@ static void put(FILE *out, struct str text)
 static void put_value(FILE *out, const struct value *value)
 {
     char buffer[600];
-    put(out, value_display(value, buffer, sizeof(buffer)));
+    markdown_text(out, value_display(value, buffer, sizeof(buffer)));
 }
 
-static void draw_table(const struct table *table, FILE *out)
+void markdown_table(FILE *out, const struct table *table)
 {
     if (!table || !table_shown(table, NULL)) {
         fprintf(out, "%s\n\n", table && table->empty ? table->empty : "none");
@@ -40,7 +39,8 @@ static void draw_table(const struct table *table, FILE *out)
     for (size_t i = 0; i < table->column_count; i++)
         if (table_shows(table, i)) {
             fputs("| ", out);
-            put(out, str_from(table->columns[i].title)); /* a query's titles are data too */
+            markdown_text(out,
+                          str_from(table->columns[i].title)); /* a query's titles are data too */
             fputc(' ', out);
         }
     fputs("|\n", out);
@@ -61,6 +61,26 @@ static void draw_table(const struct table *table, FILE *out)
     fputc('\n', out);
 }
 
+/* The fence is longer than any in the text, so that none ends it. */
+void markdown_code(FILE *out, const char *language, struct str text)
+{
+    size_t longest = 2, ticks = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        ticks = text.data[i] == '`' ? ticks + 1 : 0;
+        longest = MAX(longest, ticks);
+    }
+    for (size_t i = 0; i <= longest; i++)
+        fputc('`', out);
+    fprintf(out, "%s\n", language);
+    while (text.len > 0) {
+        text_print(out, str_cut(&text, '\n'));
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i <= longest; i++)
+        fputc('`', out);
+    fputs("\n\n", out);
+}
+
 static void draw_map(const struct value *map, int depth, FILE *out);
 
 static void draw_child(const struct value_item *item, int depth, FILE *out)
@@ -71,10 +91,12 @@ static void draw_child(const struct value_item *item, int depth, FILE *out)
     if (item->value.kind == VALUE_MAP) {
         draw_map(&item->value, depth + 1, out);
     } else if (item->value.kind == VALUE_TABLE) {
-        draw_table(item->value.table, out);
+        markdown_table(out, item->value.table);
     } else {
         const struct value_items *items = item->value.items;
         for (const struct value_item *line = items ? items->first : NULL; line; line = line->next) {
+            if (line->show == SHOW_TERMINAL)
+                continue;
             fputs("- ", out);
             put_value(out, &line->value);
             fputc('\n', out);

@@ -4,6 +4,7 @@
 #include "present/json.h"
 #include "present/markdown.h"
 #include "present/text.h"
+#include "present/yaml.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,6 +13,7 @@ const struct renderer renderers[] = {
     {"text", "for people, on a terminal or in a pipe", text_draw},
     {"json", "for programs; the schema is named in it", json_draw},
     {"markdown", "for issues, pull requests and CI summaries", markdown_draw},
+    {"yaml", "the JSON's tree, for whoever keeps such files", yaml_draw},
     {0},
 };
 
@@ -45,6 +47,7 @@ static struct str list_display(const struct value *list, char *buffer, size_t si
         struct str text = value_is_scalar(&item->value)
                               ? value_display(&item->value, part, sizeof(part))
                               : STR("…");
+        text = str_trim(text); /* pieces of a line bring their gaps */
         const char *comma = len > 0 ? ", " : "";
         if (len + strlen(comma) + text.len + sizeof("…") > size) {
             len += (size_t)snprintf(buffer + len, size - len, "…");

@@ -15,8 +15,9 @@ struct style {
 static void tone_begin(const struct style *style, enum tone tone)
 {
     static const char *const codes[] = {
-        [TONE_PLAIN] = "",       [TONE_GOOD] = "\033[32m", [TONE_WARN] = "\033[33m",
-        [TONE_BAD] = "\033[31m", [TONE_DIM] = "\033[2m",
+        [TONE_PLAIN] = "",           [TONE_GOOD] = "\033[32m", [TONE_WARN] = "\033[33m",
+        [TONE_BAD] = "\033[31m",     [TONE_DIM] = "\033[2m",   [TONE_BLUE] = "\033[34m",
+        [TONE_MAGENTA] = "\033[35m", [TONE_CYAN] = "\033[36m",
     };
     if (style->opts->color)
         fputs(codes[tone], style->out);
@@ -228,14 +229,40 @@ static void draw_scalars(const struct style *style, const struct value *map, int
     }
 }
 
+/* A list in a list is one line in pieces, each with its own tone; it goes on below where a piece
+ * does not fit any more. */
+static void draw_pieces(const struct style *style, const struct value *pieces, size_t at)
+{
+    size_t column = at, width = style->opts->width;
+    for (const struct value_item *item = pieces->items ? pieces->items->first : NULL; item;
+         item = item->next) {
+        char buffer[600];
+        struct str text = value_display(&item->value, buffer, sizeof(buffer));
+        if (width > 0 && column > at && column + text_width(text) > width) {
+            fputc('\n', style->out);
+            pad(style->out, at);
+            column = at;
+            text = str_trim(text);
+        }
+        column += text_width(text);
+        tone_begin(style, item->value.tone);
+        text_print(style->out, text);
+        tone_end(style, item->value.tone);
+    }
+    fputc('\n', style->out);
+}
+
 static void draw_list(const struct style *style, const struct value *list, int depth)
 {
     for (const struct value_item *item = list->items ? list->items->first : NULL; item;
          item = item->next) {
         char buffer[600];
         pad(style->out, (size_t)depth * INDENT);
-        put_wrapped(style, value_display(&item->value, buffer, sizeof(buffer)),
-                    tone_of(&item->value), (size_t)depth * INDENT);
+        if (item->value.kind == VALUE_LIST)
+            draw_pieces(style, &item->value, (size_t)depth * INDENT);
+        else
+            put_wrapped(style, value_display(&item->value, buffer, sizeof(buffer)),
+                        tone_of(&item->value), (size_t)depth * INDENT);
     }
 }
 
