@@ -2,13 +2,16 @@
 #include "cmd/baseline.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "target/interrupt.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 const struct metric_info metrics[METRIC_COUNT] = {
     [METRIC_WALL] = {"wall", "wall time", UNIT_NS},
@@ -102,36 +105,89 @@ static int run_keep(struct baseline *baseline, const struct spawn_result *result
     return VEC_PUSH(&baseline->runs, run) < 0 ? why_nomem(why) : 0;
 }
 
-/* 1 when the baseline ends here, 0 to go on. */
-static int run_once(const struct baseline_opts *opts, struct baseline *baseline, uint32_t number,
-                    bool warmup, struct why *why)
+static int failure_keep(struct baseline *baseline, const struct spawn_result *result,
+                        uint32_t number, bool warmup)
 {
-    struct spawn_opts spawn = {
+    baseline->end = BASELINE_FAILED;
+    baseline->failure = *result;
+    baseline->failure_kind = warmup ? "warm-up run" : "run";
+    baseline->failure_run = number;
+    return 1;
+}
+
+static void spawn_prepare(const struct baseline_opts *opts, bool first, struct spawn_opts *ret)
+{
+    bool short_first = first && opts->first_ns_max > 0 && opts->first_ns_max < opts->timeout_ns;
+    *ret = (struct spawn_opts){
         .argv = opts->argv,
         .path = opts->path,
-        .input = SPAWN_NULL,
-        .output = SPAWN_CAPTURE,
+        .input = opts->input_path ? SPAWN_FILE : SPAWN_NULL,
+        .input_path = opts->input_path,
+        .output = opts->output_path ? SPAWN_FILE : SPAWN_CAPTURE,
+        .output_path = opts->output_path,
         .error = SPAWN_CAPTURE,
-        .timeout_ns = opts->timeout_ns,
+        .timeout_ns = short_first ? opts->first_ns_max : opts->timeout_ns,
+        .end_group = true,
+        .listener = opts->listener,
     };
-    struct spawn_result result;
-    int r = spawn_run(&spawn, &result, why);
+}
+
+/* A command whose output goes to a file is hashed from there. */
+static int output_hash(const char *path, struct spawn_captured *ret, struct why *why)
+{
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct sha256 hash;
+    sha256_init(&hash);
+    char bytes[65536];
+    ssize_t n = -1;
+    while (fd >= 0 && (n = read(fd, bytes, sizeof(bytes))) > 0) {
+        sha256_add(&hash, bytes, (size_t)n);
+        ret->bytes += (uint64_t)n;
+    }
+    if (n < 0)
+        return why_errno(why, errno, NULL, "cannot read the output back from '%s'", path);
+    sha256_finish(&hash, ret->sha256);
+    return 0;
+}
+
+/* 1 when the baseline ends here, 0 to go on. */
+static int run_judge(const struct baseline_opts *opts, struct baseline *baseline,
+                     struct spawn_result *result, uint32_t number, bool warmup)
+{
+    if (result->interrupted || interrupt_signal()) {
+        baseline->end = BASELINE_INTERRUPTED;
+        baseline->signal = result->interrupted ? result->interrupted : interrupt_signal();
+        return 1;
+    }
+    bool first = baseline->warmups == 0 && baseline->runs.len == 0;
+    if (result->timed_out && first && result->wall_ns < opts->timeout_ns) {
+        baseline->end = BASELINE_CUT;
+        return 1;
+    }
+    if (!status_is_good(result) && (!opts->keep_going || result->timed_out))
+        return failure_keep(baseline, result, number, warmup);
+    if (opts->judge && opts->judge(opts->context, result, baseline->failure_how,
+                                   sizeof(baseline->failure_how)) != 0)
+        return failure_keep(baseline, result, number, warmup);
+    return 0;
+}
+
+/* 1 when the baseline ends here, 0 to go on. */
+static int run_once(const struct baseline_opts *opts, struct baseline *baseline, uint32_t number,
+                    bool warmup, struct spawn_result *result, struct why *why)
+{
+    struct spawn_opts spawn;
+    spawn_prepare(opts, baseline->warmups == 0 && baseline->runs.len == 0, &spawn);
+    int r = spawn_run(&spawn, result, why);
+    if (r == 0 && opts->output_path)
+        r = output_hash(opts->output_path, &result->output, why);
     if (r < 0)
         return r;
-    baseline->launcher_cpu_ns += result.launcher_cpu_ns;
-    if (result.interrupted || interrupt_signal()) {
-        baseline->end = BASELINE_INTERRUPTED;
-        baseline->signal = result.interrupted ? result.interrupted : interrupt_signal();
-        return 1;
-    }
-    if (!status_is_good(&result) && (!opts->keep_going || result.timed_out)) {
-        baseline->end = BASELINE_FAILED;
-        baseline->failure = result;
-        baseline->failure_kind = warmup ? "warm-up run" : "run";
-        baseline->failure_run = number;
-        return 1;
-    }
-    return warmup ? 0 : run_keep(baseline, &result, why);
+    baseline->launcher_cpu_ns += result->launcher_cpu_ns;
+    baseline->target_cpu_ns += result->user_ns + result->system_ns;
+    baseline->left_behind += result->left_behind;
+    r = run_judge(opts, baseline, result, number, warmup);
+    return r == 0 && !warmup ? run_keep(baseline, result, why) : r;
 }
 
 static void note_make(const struct baseline *baseline, char *text, size_t size)
@@ -145,33 +201,61 @@ static void note_make(const struct baseline *baseline, char *text, size_t size)
     snprintf(text, size, "last run %s", units_format(wall, UNIT_NS, last, sizeof(last)));
 }
 
-/* Another run of the length of the last would pass the budget. */
-static bool budget_is_spent(const struct baseline_opts *opts, const struct baseline *baseline,
-                            uint64_t start_ns)
+/* What a run that begins now must be finished by, once the length of one is known. */
+struct pace {
+    uint64_t until_ns; /* 0: not known yet */
+    double last_ns;
+};
+
+static void pace_set(const struct baseline_opts *opts, const struct spawn_result *result,
+                     struct pace *pace)
 {
-    if (baseline->runs.len == 0)
-        return false;
-    double last_ns = baseline->runs.data[baseline->runs.len - 1].figures[METRIC_WALL];
-    return (double)(clock_mono_ns() - start_ns) + last_ns > (double)opts->budget_ns;
+    pace->last_ns = (double)result->wall_ns;
+    if (pace->until_ns == 0)
+        pace->until_ns = clock_mono_ns() + opts->budget(opts->context, pace->last_ns);
+}
+
+/* Another run of the length of the last would pass the budget. */
+static bool pace_is_spent(const struct pace *pace)
+{
+    return pace->until_ns > 0 && (double)clock_mono_ns() + pace->last_ns > (double)pace->until_ns;
+}
+
+/* Nothing but the warm-up fitted: it is what there is. */
+static int warmup_promote(struct baseline *baseline, const struct spawn_result *result,
+                          struct why *why)
+{
+    if (baseline->runs.len > 0 || baseline->warmups == 0)
+        return 0;
+    baseline->warmups--;
+    baseline->cold = true;
+    return run_keep(baseline, result, why);
 }
 
 static int runs_make(const struct baseline_opts *opts, struct progress *progress,
                      struct baseline *baseline, struct why *why)
 {
-    uint64_t start_ns = clock_mono_ns();
     uint32_t total = opts->warmup + MIN(opts->runs, (uint32_t)BASELINE_RUNS_MAX);
+    struct pace pace = {0};
+    struct spawn_result result = {0};
     for (uint32_t i = 0; i < total; i++) {
         bool warmup = i < opts->warmup;
-        /* A slow program warms up as long as half of the budget lasts. */
-        if (warmup && i > 0 && clock_mono_ns() - start_ns > opts->budget_ns / 2)
-            continue;
-        if (!warmup && budget_is_spent(opts, baseline, start_ns)) {
-            baseline->end = BASELINE_BUDGET;
+        if (interrupt_signal()) { /* between two runs */
+            baseline->end = BASELINE_INTERRUPTED;
+            baseline->signal = interrupt_signal();
             return 0;
         }
-        int r = run_once(opts, baseline, warmup ? i + 1 : i - opts->warmup + 1, warmup, why);
+        if (warmup && pace_is_spent(&pace))
+            continue;
+        if (!warmup && pace_is_spent(&pace)) {
+            baseline->end = BASELINE_BUDGET;
+            return warmup_promote(baseline, &result, why);
+        }
+        int r = run_once(opts, baseline, warmup ? i + 1 : i - opts->warmup + 1, warmup, &result,
+                         why);
         if (r != 0)
             return r < 0 ? r : 0;
+        pace_set(opts, &result, &pace);
         baseline->warmups += warmup;
         char note[64];
         note_make(baseline, note, sizeof(note));

@@ -1,9 +1,10 @@
 /* The same command again and again, and what each run cost.
  *
  * The first runs warm up and are not counted. Then runs follow until there are
- * enough, or the budget of time is spent; at least one is made. A run that
- * fails ends the baseline (unless that is allowed): figures of a program that
- * does not do its work are figures of something else. */
+ * enough, or the budget of time is spent. A program so long that nothing else fits
+ * is measured by its warm-up. A run that fails ends the baseline (unless that is
+ * allowed): figures of a program that does not do its work are figures of something
+ * else. */
 #pragma once
 
 #include "base/progress.h"
@@ -43,9 +44,18 @@ struct baseline_opts {
     const char *path;
     uint32_t runs;
     uint32_t warmup;
-    uint64_t budget_ns;
     uint64_t timeout_ns; /* of one run */
-    bool keep_going;     /* a failing run counts like any other */
+    /* The first run may take this long; a longer one is ended: BASELINE_CUT. 0: as any other. */
+    uint64_t first_ns_max;
+    /* Asked once the length of a run is known: how long the runs after it may take. */
+    uint64_t (*budget)(void *context, double wall_ns);
+    const char *input_path;          /* NULL: /dev/null */
+    const char *output_path;         /* what it prints goes there; NULL: it is only hashed */
+    struct spawn_listener *listener; /* to what it prints; NULL: nobody */
+    /* Was its answer right? 0, or 1 with `how` it was not ("printed …"). NULL: any is. */
+    int (*judge)(void *context, const struct spawn_result *result, char *how, size_t size);
+    void *context;
+    bool keep_going; /* a failing run counts like any other */
 };
 
 struct baseline_run {
@@ -54,7 +64,13 @@ struct baseline_run {
     char output_sha256[SHA256_TEXT_BYTES];
 };
 
-enum baseline_end { BASELINE_ENOUGH, BASELINE_BUDGET, BASELINE_INTERRUPTED, BASELINE_FAILED };
+enum baseline_end {
+    BASELINE_ENOUGH,
+    BASELINE_BUDGET,
+    BASELINE_CUT, /* no run was finished within the time there is */
+    BASELINE_INTERRUPTED,
+    BASELINE_FAILED,
+};
 
 enum { BASELINE_RUNS_MAX = 100000 };
 
@@ -66,6 +82,7 @@ struct baseline {
     struct spawn_result failure;            /* for BASELINE_FAILED */
     const char *failure_kind;               /* "warm-up run" or "run" */
     uint32_t failure_run;                   /* from 1 */
+    char failure_how[256];                  /* of a wrong answer; empty: its status says it */
     uint32_t failed;                        /* runs that failed, with keep_going */
     const char *na[METRIC_COUNT];           /* why a figure is not known; NULL when all are */
     char na_text[METRIC_COUNT][160];        /* its memory */
@@ -73,8 +90,11 @@ struct baseline {
     uint32_t outputs;                       /* distinct ones */
     uint64_t output_bytes, error_bytes;     /* of the last run */
     bool output_open;                       /* a process left behind may still write to it */
+    uint32_t left_behind;                   /* runs after which processes were ended */
+    bool cold;                              /* the one run is the warm-up */
     uint64_t elapsed_ns;
     uint64_t launcher_cpu_ns;
+    uint64_t target_cpu_ns; /* of all runs, warm-ups too */
 };
 
 /* An error is ours; how the target fared stands in ret->end. */

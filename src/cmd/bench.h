@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/golden.h"
 #include "model/bench.h"
 #include "model/value.h"
 #include "stats/modes.h"
@@ -56,14 +57,6 @@ struct bench_job {
     const char *setup, *prepare, *cleanup; /* NULL: none */
     struct bench_parameter parameters[BENCH_PARAMETERS_MAX];
     size_t parameter_count;
-};
-
-enum golden_kind { GOLDEN_NONE, GOLDEN_HASH, GOLDEN_CHECK };
-
-struct golden {
-    enum golden_kind kind;
-    const char *given;
-    char sha256[SHA256_TEXT_BYTES];
 };
 
 struct bench_plan {

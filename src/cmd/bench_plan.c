@@ -273,55 +273,6 @@ static int counts_make(struct planner *p, const struct scenario *scenario)
     return r;
 }
 
-static int golden_hash(const struct planner *p, struct golden *golden, const char *hex)
-{
-    if (strlen(hex) != SHA256_TEXT_BYTES - 1 ||
-        strspn(hex, "0123456789abcdef") != SHA256_TEXT_BYTES - 1)
-        return usage(p, "'sha256sum FILE' prints it", "a sha256 has 64 digits from 0 to f");
-    golden->kind = GOLDEN_HASH;
-    memcpy(golden->sha256, hex, SHA256_TEXT_BYTES);
-    return 0;
-}
-
-static int golden_file(const struct planner *p, struct golden *golden, const char *path)
-{
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct sha256 hash;
-    sha256_init(&hash);
-    char bytes[65536];
-    ssize_t n = -1;
-    while (fd >= 0 && (n = read(fd, bytes, sizeof(bytes))) > 0)
-        sha256_add(&hash, bytes, (size_t)n);
-    if (n < 0)
-        return why_errno(p->why, errno, NULL, "cannot read the golden output '%s'", path);
-    golden->kind = GOLDEN_HASH;
-    sha256_finish(&hash, golden->sha256);
-    return 0;
-}
-
-/* A file, a hash, or a command that reads the output from its stdin. */
-static int golden_make(struct planner *p, const char *given)
-{
-    struct golden *golden = &p->plan->golden;
-    struct stat st;
-    struct words words;
-    char path[PATH_MAX];
-    golden->given = given;
-    if (!given)
-        return 0;
-    if (strncmp(given, "sha256:", 7) == 0)
-        return golden_hash(p, golden, given + 7);
-    if (stat(given, &st) == 0 && S_ISREG(st.st_mode))
-        return golden_file(p, golden, given);
-    golden->kind = GOLDEN_CHECK;
-    if (words_split(p->arena, given, &words, NULL) == 0 && words.count > 0 &&
-        (words.syntax || program_find(words.argv[0], path, NULL) == 0))
-        return 0;
-    return why_set(p->why, WHY_USAGE, ENOENT,
-                   "give a file, sha256:HEX, or a command that reads the output from its stdin",
-                   "--golden '%s' is neither a file nor a command", given);
-}
-
 /* "none", "default", or a shell. */
 static void shell_choose(struct planner *p)
 {
@@ -424,7 +375,7 @@ int bench_plan_make(struct arena *arena, const struct cmd_call *call, struct ben
     if (r == 0)
         r = metric_make(&planner, &scenario);
     if (r == 0)
-        r = golden_make(&planner, opts->golden ? opts->golden : scenario.golden);
+        r = golden_make(arena, opts->golden ? opts->golden : scenario.golden, &plan.golden, why);
     if (r == 0)
         r = streams_make(&planner, &scenario);
     if (r == 0)

@@ -29,7 +29,14 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { NAMES_MAX = 10000, POLL_MS = 100, CPUS_POLLED_MAX = 4096, PART_FDS_MAX = 16 };
+/* TARGET_FDS: what it prints to either stream, and what becomes of it. */
+enum {
+    TARGET_FDS = 3,
+    NAMES_MAX = 10000,
+    POLL_MS = 100,
+    CPUS_POLLED_MAX = 4096,
+    PART_FDS_MAX = 16
+};
 
 /* A collector beside the cpu collector. */
 struct record_part {
@@ -189,6 +196,14 @@ static int target_start(struct record *record, struct why *why)
         .hold = true,
         .environment = target_environment(record),
     };
+    if (record->opts->apart) {
+        spawn.input = record->opts->input_path ? SPAWN_FILE : SPAWN_NULL;
+        spawn.input_path = record->opts->input_path;
+        spawn.output = spawn.error = SPAWN_CAPTURE;
+        spawn.foreground = false;
+        spawn.timeout_ns = record->opts->timeout_ns;
+        spawn.end_group = true;
+    }
     /* The target is given what we were given. */
     signal(SIGXFSZ, record->old_xfsz);
     r = spawn_start(&spawn, &record->spawn, why);
@@ -275,7 +290,7 @@ static int collector_start(struct record *record, struct why *why)
         r = parts_start(record, cpu.pid, why);
     if (r < 0)
         return r;
-    record->fds = calloc(CPUS_POLLED_MAX + 3 * PART_FDS_MAX + 2, sizeof(*record->fds));
+    record->fds = calloc(CPUS_POLLED_MAX + 3 * PART_FDS_MAX + 2 + TARGET_FDS, sizeof(*record->fds));
     if (!record->fds)
         return why_nomem(why);
     record->fd_count = cpu_poll_fds(record->cpu, record->fds, CPUS_POLLED_MAX);
@@ -289,9 +304,11 @@ static int collector_start(struct record *record, struct why *why)
                                           PART_FDS_MAX);
     if (record->locks)
         record->fd_count += locks_user_poll_fds(record->locks, record->fds + record->fd_count, 1);
-    if (record->spawn)
-        record->fds[record->fd_count++] = (struct pollfd){.fd = spawn_event_fd(record->spawn),
-                                                          .events = POLLIN};
+    if (record->spawn) {
+        for (int i = 0; i < TARGET_FDS; i++)
+            record->fds[record->fd_count++] = (struct pollfd){.fd = -1, .events = POLLIN};
+        record->fds[record->fd_count - 1].fd = spawn_event_fd(record->spawn);
+    }
     record->collecting = true;
     return 0;
 }
@@ -362,9 +379,11 @@ static bool target_gone(const struct record *record, bool ready)
 /* 1 when the target has ended. */
 static int target_look(struct record *record, struct why *why)
 {
-    bool ready = record->fds[record->fd_count - 1].revents != 0;
+    const struct pollfd *own = &record->fds[record->fd_count - 1];
+    bool ready = own->revents != 0;
     if (!record->spawn)
         return record->opts->cpu.scope == TARGET_ATTACHED && target_gone(record, ready);
+    ready = ready || own[-1].revents || own[-2].revents;
     return spawn_wait(record->spawn, clock_mono_ns() + (ready ? NS_PER_MS : 0), why);
 }
 
@@ -381,10 +400,11 @@ static void signal_pass(const struct record *record, unsigned *seen)
 static void progress_show(struct record *record)
 {
     struct cpu_counts counts;
-    if (record->spawn)
+    if (record->spawn && !record->opts->apart)
         return; /* the terminal is the target's */
     cpu_counts(record->cpu, &counts);
-    progress_update(&record->progress, counts.samples, "samples; Ctrl-C ends the recording");
+    progress_update(&record->progress, counts.samples,
+                    record->spawn ? "samples" : "samples; Ctrl-C ends the recording");
 }
 
 static int pump(struct record *record, struct why *why)
@@ -392,6 +412,10 @@ static int pump(struct record *record, struct why *why)
     const struct record_run_opts *opts = record->opts;
     unsigned seen = 0;
     for (;;) {
+        if (record->spawn) { /* a stream that has ended would wake us for ever */
+            record->fds[record->fd_count - 3].fd = spawn_output_fd(record->spawn);
+            record->fds[record->fd_count - 2].fd = spawn_error_fd(record->spawn);
+        }
         poll(record->fds, record->fd_count, POLL_MS);
         int r = target_look(record, why);
         if (r < 0)
@@ -550,6 +574,7 @@ static void result_fill(struct record *record, struct record_run_result *result)
     snprintf(result->locks_na, sizeof(result->locks_na), "%s", record->locks_na);
     result->samples = counts.samples;
     result->status = shell_status(record);
+    result->spawned = record->spawned;
 }
 
 /* An empty answer is none. */
@@ -583,10 +608,11 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
         signal(SIGXFSZ, record.old_xfsz);
         return r;
     }
-    if (opts->cpu.scope != TARGET_SPAWNED)
+    bool is_alone = opts->cpu.scope != TARGET_SPAWNED || opts->apart;
+    if (is_alone)
         progress_begin(&record.progress, opts->progress, "recording", 0);
     r = record_steps(&record, why);
-    if (opts->cpu.scope != TARGET_SPAWNED)
+    if (is_alone)
         progress_end(&record.progress);
     result_fill(&record, &result);
     if (r == 0)

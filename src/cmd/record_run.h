@@ -5,6 +5,7 @@
 #include "collect/heap.h"
 #include "collect/io.h"
 #include "collect/offcpu.h"
+#include "target/spawn.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,11 +21,17 @@ struct record_run_opts {
     uint64_t duration_ns; /* 0: to the end */
     FILE *progress;
     bool output_to_stderr; /* the target's stdout: ours is for the answer alone */
+    /* A run like those of a baseline: what it prints is hashed and thrown away, its input is
+     * `input_path` (NULL: none), it leads its own process group and ends at `timeout_ns`. */
+    bool apart;
+    const char *input_path;
+    uint64_t timeout_ns; /* 0: none; only with `apart` */
 };
 
 struct record_run_result {
     char path[PATH_MAX];
-    int status; /* for the shell: the target's, 0 if there is none of ours */
+    int status;                  /* for the shell: the target's, 0 if there is none of ours */
+    struct spawn_result spawned; /* of a target of ours */
     uint64_t samples;
     char event[32];
     char kernel_na[256]; /* empty: kernel code is in it */

@@ -2,7 +2,7 @@
 #include "cmd/run_artifacts.h"
 
 #include "base/fd.h"
-#include "present/renderers.h"
+#include "present/run_files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -43,18 +43,32 @@ void artifacts_latest(const char *out, const char *run_id)
         unlink(temporary);
 }
 
-int json_text_make(const char *schema, const struct value *root, char **ret, size_t *ret_len,
-                   struct why *why)
+/* How a file is drawn: by a renderer, or by itself. */
+struct drawing {
+    const char *renderer, *schema;
+    const struct value *root;
+    const struct run_file *file;
+    const struct interpretation *said;
+    struct arena *arena;
+};
+
+static int text_make(const struct drawing *drawing, char **ret, size_t *ret_len, struct why *why)
 {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return why_nomem(why);
-    struct report report = {.schema = schema, .root = root};
-    struct render_opts opts = {0};
-    int r = render(renderer_find("json"), &report, &opts, out, why);
-    if (fclose(out) != 0 && r == 0)
+    int r = 0;
+    if (drawing->file && drawing->file->draw) {
+        drawing->file->draw(drawing->arena, drawing->said, out);
+    } else {
+        struct report report = {.schema = drawing->schema, .root = drawing->root};
+        struct render_opts opts = {0};
+        r = render(renderer_find(drawing->renderer), &report, &opts, out, why);
+    }
+    bool whole = !ferror(out);
+    if ((fclose(out) != 0 || !whole) && r == 0)
         r = why_nomem(why);
     if (r < 0) {
         free(text);
@@ -63,6 +77,13 @@ int json_text_make(const char *schema, const struct value *root, char **ret, siz
     *ret = text;
     *ret_len = len;
     return 0;
+}
+
+int json_text_make(const char *schema, const struct value *root, char **ret, size_t *ret_len,
+                   struct why *why)
+{
+    struct drawing drawing = {.renderer = "json", .schema = schema, .root = root};
+    return text_make(&drawing, ret, ret_len, why);
 }
 
 int artifact_write(const char *folder, const char *name, const char *text, size_t len,
@@ -87,4 +108,69 @@ int artifact_json(const char *folder, const char *name, const char *schema,
     r = artifact_write(folder, name, text, len, why);
     free(text);
     return r;
+}
+
+/* *ret is malloc'ed. */
+static int file_draw(struct arena *arena, const struct run_file *file,
+                     const struct interpretation *said, char **ret, size_t *ret_len,
+                     struct why *why)
+{
+    struct value root = file->make ? file->make(arena, said) : value_null();
+    if (arena_failed(arena))
+        return why_nomem(why);
+    struct drawing drawing = {.renderer = file->renderer,
+                              .schema = file->schema,
+                              .root = &root,
+                              .file = file,
+                              .said = said,
+                              .arena = arena};
+    char *text = NULL;
+    size_t len = 0;
+    int r = text_make(&drawing, &text, &len, why);
+    if (r == 0 && arena_failed(arena))
+        r = why_nomem(why);
+    if (r < 0) {
+        free(text);
+        return r;
+    }
+    *ret = text;
+    *ret_len = len;
+    return 0;
+}
+
+int artifacts_said(struct arena *arena, const char *folder, const struct interpretation *said,
+                   struct why *why)
+{
+    int first = 0;
+    for (const struct run_file *file = run_files; file->name; file++) {
+        struct why file_why = {0};
+        char *text = NULL;
+        size_t len = 0;
+        int r = file_draw(arena, file, said, &text, &len, &file_why);
+        if (r == 0)
+            r = artifact_write(folder, file->name, text, len, &file_why);
+        free(text);
+        if (r < 0 && first == 0) {
+            first = r;
+            *why = file_why;
+        }
+    }
+    return first;
+}
+
+int artifact_summary(struct arena *arena, const char *path, const struct interpretation *said,
+                     struct why *why)
+{
+    for (const struct run_file *file = run_files; file->name; file++) {
+        if (strcmp(file->name, "profile_result.json") != 0)
+            continue;
+        char *text = NULL;
+        size_t len = 0;
+        int r = file_draw(arena, file, said, &text, &len, why);
+        if (r == 0)
+            r = file_write_atomic(path, text, len, why);
+        free(text);
+        return r;
+    }
+    return 0;
 }

@@ -5,6 +5,8 @@
 #include "base/why.h"
 #include "model/value.h"
 
+struct interpretation; /* analyze/interpretation.h */
+
 /* OUT/RUN-ID, made anew; -EEXIST when it is there already. */
 MUST_USE int artifacts_folder_make(struct arena *arena, const char *out, const char *run_id,
                                    const char **ret, struct why *why);
@@ -18,3 +20,10 @@ MUST_USE int artifact_json(const char *folder, const char *name, const char *sch
 /* *ret is malloc'ed. */
 MUST_USE int json_text_make(const char *schema, const struct value *root, char **ret,
                             size_t *ret_len, struct why *why);
+/* All that is said of a run, a file each: the table is in present/run_files.c. Tries all of them;
+ * the first error is told. */
+MUST_USE int artifacts_said(struct arena *arena, const char *folder,
+                            const struct interpretation *said, struct why *why);
+/* profile_result.json, where somebody wants it. */
+MUST_USE int artifact_summary(struct arena *arena, const char *path,
+                              const struct interpretation *said, struct why *why);

@@ -2,9 +2,13 @@
 #include "cmd/run_report.h"
 
 #include "base/clock.h"
+#include "present/run_screen.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* M6: a baseline that moves more than this between its first and last third is not one. */
 enum { DRIFT_PERCENT_MAX = 10, NOISE_PERCENT_MAX = 5 };
@@ -82,48 +86,61 @@ static struct value metrics_table(const struct run_facts *facts)
     return table;
 }
 
-static const char *runs_text(const struct run_facts *facts)
+static const char *runs_text(struct arena *arena, const struct baseline *b, uint32_t asked,
+                             uint64_t budget_ns)
 {
-    const struct baseline *b = facts->baseline;
     char took[48], budget[48];
     units_format((double)b->elapsed_ns, UNIT_NS, took, sizeof(took));
-    units_format((double)facts->budget_ns, UNIT_NS, budget, sizeof(budget));
-    const char *text = arena_printf(facts->arena, "%zu run%s after %u warm-up, in %s", b->runs.len,
+    units_format((double)budget_ns, UNIT_NS, budget, sizeof(budget));
+    const char *text = arena_printf(arena, "%zu run%s after %u warm-up, in %s", b->runs.len,
                                     b->runs.len == 1 ? "" : "s", b->warmups, took);
     if (b->end == BASELINE_BUDGET)
-        return arena_printf(facts->arena, "%s; %u were asked for, the budget of %s allowed no more",
-                            text, facts->runs_asked, budget);
+        return arena_printf(arena, "%s; %u were asked for, the budget of %s allowed no more", text,
+                            asked, budget);
+    if (b->end == BASELINE_CUT)
+        return arena_printf(arena, "no run was finished: one takes longer than the budget of %s",
+                            budget);
     if (b->end == BASELINE_INTERRUPTED)
-        return arena_printf(facts->arena, "%s; interrupted, %u were asked for", text,
-                            facts->runs_asked);
+        return arena_printf(arena, "%s; interrupted, %u were asked for", text, asked);
     if (b->failed > 0)
-        return arena_printf(facts->arena, "%s; %u of them failed (--force)", text, b->failed);
+        return arena_printf(arena, "%s; %u of them failed (--force)", text, b->failed);
     return text;
+}
+
+const char *run_runs_text(const struct run *run)
+{
+    return runs_text(run->arena, &run->baseline, run->plan.runs, run->plan.budget_ns);
 }
 
 /* The word first: stable, noisy, unstable, or why none can be said. Drift makes a median
  * meaningless; noise only makes it vague. */
-static struct value stability(const struct run_facts *facts)
+static struct value stability(struct arena *arena, const struct baseline *b)
 {
-    const struct summary *s = &facts->baseline->summaries[METRIC_WALL];
+    const struct summary *s = &b->summaries[METRIC_WALL];
     if (s->count < 6)
         return value_na("fewer than 6 runs say nothing about drift");
     double half = (s->median_high - s->median_low) / 2 / s->median * 100;
     const char *numbers = arena_printf(
-        facts->arena,
+        arena,
         "wall time varies by %.1f%% (CV), drifts by %+.1f%% from first to last third, median known "
         "to +-%.1f%%, %zu outlier%s",
         s->cv_percent, s->drift_percent, half, s->outliers, s->outliers == 1 ? "" : "s");
     const char *word = fabs(s->drift_percent) > DRIFT_PERCENT_MAX ? "unstable"
                        : half > NOISE_PERCENT_MAX                 ? "noisy"
                                                                   : "stable";
-    return value_tone(value_text(arena_printf(facts->arena, "%s: %s", word, numbers)),
+    return value_tone(value_text(arena_printf(arena, "%s: %s", word, numbers)),
                       strcmp(word, "stable") == 0 ? TONE_GOOD : TONE_WARN);
 }
 
-static struct value output_text(const struct run_facts *facts)
+const char *run_stability_text(struct arena *arena, const struct baseline *baseline)
 {
-    const struct baseline *b = facts->baseline;
+    struct value word = stability(arena, baseline);
+    return word.kind == VALUE_NA ? "not known: fewer than 6 runs say nothing about drift"
+                                 : arena_dup_len(arena, word.text.data, word.text.len);
+}
+
+static struct value output_text(struct arena *arena, const struct baseline *b)
+{
     if (b->runs.len == 0)
         return value_na("no run was finished");
     const char *sha = b->runs.data[b->runs.len - 1].output_sha256;
@@ -131,15 +148,40 @@ static struct value output_text(const struct run_facts *facts)
     units_format((double)b->output_bytes, UNIT_BYTES, bytes, sizeof(bytes));
     if (b->outputs > 1)
         return value_tone(
-            value_text(arena_printf(facts->arena,
+            value_text(arena_printf(arena,
                                     "differs: %u different outputs in %zu runs; is the work the "
                                     "same each time?",
                                     b->outputs, b->runs.len)),
             TONE_WARN);
+    if (b->runs.len == 1)
+        return value_text(arena_printf(arena,
+                                       "%s (sha256 %.16s...); one run says nothing about "
+                                       "others",
+                                       b->output_bytes ? bytes : "empty", sha));
     return value_text(arena_printf(
-        facts->arena, "%s in all %zu runs (sha256 %.16s...)%s",
-        b->output_bytes ? arena_printf(facts->arena, "%s, the same", bytes) : "empty", b->runs.len,
-        sha, b->output_open ? "; a process left behind may write more" : ""));
+        arena, "%s in all %zu runs (sha256 %.16s...)%s",
+        b->output_bytes ? arena_printf(arena, "%s, the same", bytes) : "empty", b->runs.len, sha,
+        b->output_open ? "; a process left behind may write more" : ""));
+}
+
+const char *run_golden_text(const struct run *run)
+{
+    struct value text = output_text(run->arena, &run->baseline);
+    const char *words = text.kind == VALUE_NA
+                            ? "no run was finished"
+                            : arena_dup_len(run->arena, text.text.data, text.text.len);
+    return run->plan.golden.kind == GOLDEN_NONE
+               ? words
+               : arena_printf(run->arena, "%s; as the golden output wants it", words);
+}
+
+uint64_t run_own_cpu_ns(const struct run *run)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_SEC +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US +
+           run->baseline.launcher_cpu_ns;
 }
 
 /* What the floor tier can tell: CPU time is known, so at least the rest of the wall time was
@@ -178,80 +220,138 @@ static struct value split_map(const struct run_facts *facts)
     return map;
 }
 
+static void notes_append(struct value *list, const char *const *notes, enum tone tone)
+{
+    for (; notes && *notes; notes++)
+        value_append(list, tone ? value_tone(value_text(*notes), tone) : value_text(*notes));
+}
+
+static struct value notes_list(struct arena *arena, const char *const *notes)
+{
+    struct value list = value_list(arena);
+    notes_append(&list, notes, TONE_PLAIN);
+    return list;
+}
+
 static struct value honesty_list(const struct run_facts *facts)
 {
     struct value list = value_list(facts->arena);
     const struct baseline *b = facts->baseline;
-    const struct run_recorded *recorded = facts->recorded;
-    char own[48], total[48], wall[48];
+    char own[48], total[48];
     units_format((double)facts->own_cpu_ns, UNIT_NS, own, sizeof(own));
     units_format((double)b->elapsed_ns, UNIT_NS, total, sizeof(total));
+    notes_append(&list, facts->marks, TONE_WARN);
+    notes_append(&list, facts->missing, TONE_WARN);
+    notes_append(&list, facts->notes, TONE_PLAIN);
     value_append(&list, value_text(arena_printf(facts->arena,
                                                 "whyslow itself used %s of CPU time beside %s of "
                                                 "runs",
                                                 own, total)));
-    if (recorded->na) {
-        value_append(
-            &list, value_text(arena_printf(facts->arena, "no run was recorded: %s", recorded->na)));
-    } else {
-        units_format((double)recorded->result.wall_ns, UNIT_NS, wall, sizeof(wall));
-        value_append(
-            &list,
-            value_text(arena_printf(
-                facts->arena,
-                "recorded run: %s, %llu readings at up to 20 Hz, %llu late, %llu failed, %llu "
-                "processes ended between readings, %llu samples dropped",
-                wall, (unsigned long long)recorded->usage.readings,
-                (unsigned long long)recorded->usage.late,
-                (unsigned long long)recorded->usage.missed,
-                (unsigned long long)recorded->usage.ended_between,
-                (unsigned long long)recorded->dropped)));
-    }
-    if (!recorded->na && !status_is_good(&recorded->result)) {
-        char how[128];
-        status_describe(recorded->result.status, recorded->result.timed_out, how, sizeof(how));
-        value_append(&list,
-                     value_tone(value_text(arena_printf(facts->arena, "the recorded run %s", how)),
-                                TONE_WARN));
-    }
-    value_append(&list, value_text("the program's stdin was /dev/null; its stdout and stderr were "
-                                   "counted, hashed and thrown away"));
+    value_append(&list, value_text("its stdout and stderr were counted, hashed and thrown away"));
     value_append(&list, value_text("figures include children the program waited for; peak memory "
                                    "is that of the largest process"));
-    value_append(&list, value_text("not in this version: profiles by axis (CPU, waits, locks, I/O, "
-                                   "heap) and ranked causes"));
     return list;
 }
+
+/* Files that a run may leave, in the order in which a reader would want them; for machines under
+ * their keys. */
+static const struct {
+    const char *key, *name;
+    bool first; /* said on a line of its own, with what it is */
+    const char *about;
+} artifacts[] = {
+    {"report", "report.html", true,
+     "this screen, flame graphs, timeline, evidence: open it in a browser"},
+    {"handoff", "handoff.md", true, "for whoever mends it: causes, advice, how to check it"},
+    {"profile_result", "profile_result.json", true, "the whole result as one object, for programs"},
+    {"scenario", "scenario.toml", false, NULL},
+    {"fingerprint", "fingerprint.json", false, NULL},
+    {"baseline", "baseline.json", false, NULL},
+    {"hotspots", "hotspots.json", false, NULL},
+    {"suspicions", "suspicions.json", false, NULL},
+    {"ledger", "ledger.json", false, NULL},
+    {"map", "map.json", false, NULL},
+    {"map_yaml", "map.yaml", false, NULL},
+    {"flame_cpu", "flame-cpu.svg", false, NULL},
+    {"flame_offcpu", "flame-offcpu.svg", false, NULL},
+    {"flame_alloc", "flame-alloc.svg", false, NULL},
+    {"flame_io", "flame-io.svg", false, NULL},
+};
+
+static const char *const recording_keys[AXES] = {"recording", NULL, "recording_io",
+                                                 "recording_heap"};
 
 static struct value artifacts_map(const struct run_facts *facts)
 {
     struct value map = value_map(facts->arena);
-    static const char *const names[][2] = {{"scenario", "scenario.toml"},
-                                           {"fingerprint", "fingerprint.json"},
-                                           {"baseline", "baseline.json"},
-                                           {"recording", "recording.whyslow"}};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        bool there = i < 3 || !facts->recorded->na;
-        value_put(&map, names[i][0], NULL,
-                  there
-                      ? value_text(arena_printf(facts->arena, "%s/%s", facts->folder, names[i][1]))
-                      : value_na(facts->recorded->na));
+    for (size_t i = 0; i < ARRAY_SIZE(artifacts); i++) {
+        const char *path = arena_printf(facts->arena, "%s/%s", facts->folder, artifacts[i].name);
+        if (access(path, F_OK) == 0)
+            value_put(&map, artifacts[i].key, NULL, value_text(path));
+    }
+    for (int i = 0; i < AXES; i++) {
+        const char *path = facts->input->axes[i].recording, *na = facts->input->axes[i].na;
+        if (recording_keys[i])
+            value_put(&map, recording_keys[i], NULL,
+                      path ? value_text(path) : value_na(na ? na : "not recorded"));
     }
     return map;
+}
+
+/* The same for people: what to read first, then the names of the rest. */
+static struct value artifacts_list(const struct run_facts *facts, const struct value *map)
+{
+    struct value list = value_list(facts->arena);
+    const char *rest = "";
+    for (size_t i = 0; i < ARRAY_SIZE(artifacts); i++) {
+        if (!value_get(map, artifacts[i].key))
+            continue;
+        if (artifacts[i].first)
+            value_append(&list, value_text(arena_printf(facts->arena, "%-20s %s", artifacts[i].name,
+                                                        artifacts[i].about)));
+        else
+            rest = arena_printf(facts->arena, "%s%s%s", rest, *rest ? ", " : "", artifacts[i].name);
+    }
+    for (int i = 0; i < AXES; i++) {
+        const char *path = facts->input->axes[i].recording;
+        const char *slash = path ? strrchr(path, '/') : NULL;
+        if (path && recording_keys[i])
+            rest = arena_printf(facts->arena, "%s%s%s", rest, *rest ? ", " : "",
+                                slash ? slash + 1 : path);
+    }
+    value_append(&list, value_text(rest));
+    return list;
 }
 
 static struct value next_list(const struct run_facts *facts)
 {
     struct value list = value_list(facts->arena);
-    if (!facts->recorded->na)
-        value_append(&list,
-                     value_text(arena_printf(facts->arena,
-                                             "whyslow query %s/recording.whyslow \"select * from "
-                                             "counter\"",
-                                             facts->folder)));
     value_append(&list,
                  value_text(arena_printf(facts->arena, "whyslow doctor --for %s", facts->binary)));
     return list;
+}
+
+/* What the scenario is about, when it is not the wall time. */
+static struct value metric_value(const struct run_facts *facts)
+{
+    const struct baseline *b = facts->baseline;
+    const struct summary *wall = &b->summaries[METRIC_WALL];
+    const char *name = facts->metric;
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        bool cpu = strcmp(name, "cpu") == 0; /* bench's word for CPU time */
+        if (cpu ? i != METRIC_CPU_TIME : strcmp(metrics[i].id, name) != 0)
+            continue;
+        const struct summary *s = &b->summaries[i];
+        return number_or(s->count > 0, s->median, metrics[i].unit,
+                         b->na[i] ? b->na[i] : "no run was finished");
+    }
+    if (strcmp(name, "p50") == 0)
+        return number_or(wall->count > 0, wall->median, UNIT_NS, "no run was finished");
+    if (strcmp(name, "p95") == 0)
+        return number_or(wall->p95_carried, wall->p95, UNIT_NS, "wants 20 runs");
+    if (strcmp(name, "p99") == 0)
+        return number_or(wall->p99_carried, wall->p99, UNIT_NS, "wants 100 runs");
+    return value_na("'whyslow run' does not measure it; 'whyslow bench --metric' does");
 }
 
 struct value run_report_make(const struct run_facts *facts)
@@ -265,17 +365,39 @@ struct value run_report_make(const struct run_facts *facts)
     value_put_machine(&root, "runs_asked", value_uint(facts->runs_asked, UNIT_COUNT));
     value_put_machine(&root, "complete", value_bool(b->end == BASELINE_ENOUGH));
     value_put_machine(&root, "failed_runs", value_uint(b->failed, UNIT_COUNT));
-    value_put(&root, "measured", NULL, value_text(runs_text(facts)));
-    value_put(&root, "stability", NULL, stability(facts));
-    value_put(&root, "output", NULL, output_text(facts));
+    value_put(&root, "measured", NULL,
+              value_text(runs_text(facts->arena, b, facts->runs_asked, facts->budget_ns)));
+    value_put(&root, "stability", NULL, stability(facts->arena, b));
+    value_put(&root, "output", NULL, output_text(facts->arena, b));
+    value_put_machine(&root, "metric", value_text(facts->metric));
+    if (strcmp(facts->metric, "wall") == 0)
+        value_put_machine(&root, "metric_value", metric_value(facts));
+    else
+        value_put(&root, "metric_value", facts->metric, metric_value(facts));
     value_put_machine(&root, "output_stable",
-                      b->runs.len ? value_bool(b->outputs == 1) : value_na("no run was finished"));
+                      b->runs.len > 1    ? value_bool(b->outputs == 1)
+                      : b->runs.len == 1 ? value_na("one run says nothing about others")
+                                         : value_na("no run was finished"));
     value_put_machine(&root, "checks_failed", value_uint(facts->checks_failed, UNIT_COUNT));
-    value_put(&root, "metrics", "What a run costs", metrics_table(facts));
-    value_put(&root, "split", "Where the wall time goes", split_map(facts));
-    value_put(&root, "honesty", "How far to trust this", honesty_list(facts));
-    value_put(&root, "artifacts", "Artifacts", artifacts_map(facts));
-    value_put(&root, "next", "Next", next_list(facts));
+    if (facts->said) {
+        value_put_machine(&root, "metrics", metrics_table(facts));
+        value_put_machine(&root, "split", split_map(facts));
+        run_screen_put(facts->arena, facts->said, &root);
+    } else {
+        value_put(&root, "metrics", "What a run costs", metrics_table(facts));
+        value_put(&root, "split", "Where the wall time goes", split_map(facts));
+        value_put(&root, "honesty", "How far to trust this", honesty_list(facts));
+    }
+    struct value files = artifacts_map(facts);
+    value_put_machine(&root, "artifacts", files);
+    value_put_for(&root, SHOW_PEOPLE, "files",
+                  arena_printf(facts->arena, "Artifacts in %s", facts->folder),
+                  artifacts_list(facts, &files));
+    value_put(&root, "next", "Next",
+              facts->said ? run_screen_next(facts->arena, facts->said) : next_list(facts));
+    value_put_machine(&root, "marks", notes_list(facts->arena, facts->marks));
+    value_put_machine(&root, "missing", notes_list(facts->arena, facts->missing));
+    value_put_machine(&root, "notes", notes_list(facts->arena, facts->notes));
     value_put_machine(&root, "checks", *facts->checks);
     value_put_machine(&root, "fingerprint", *facts->fingerprint);
     return root;
