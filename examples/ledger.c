@@ -9,15 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     ORDERS = 12000,
-    PAYLOAD_BYTES = 1500,
-    NOTE_WORDS = 150,
-    ORDERS_PER_RATE = 3,      /* a new currency is looked up this often */
-    ORDERS_PER_JOURNAL = 100, /* one in so many is settled and journalled */
-    RATE_LINE_BYTES = 96,
+    PAYLOAD_BYTES = 2200,
+    NOTE_WORDS = 400,
+    OFFICES = 90, /* that get a statement of every order */
+    /* How many orders are journalled depends on the disk: so many that making each durable takes
+     * about this long. Disks differ by a factor of a hundred; the demo should not. */
+    JOURNAL_MS = 150,
+    JOURNALLED_MIN = 40,
+    JOURNALLED_MAX = 1000,
+    PROBES = 31,
 };
 
 static struct order orders[ORDERS];
@@ -30,6 +35,15 @@ uint64_t statement_line(const struct order *order, char *text, size_t size)
     return cents;
 }
 
+uint64_t order_settle(const struct order *order)
+{
+    char text[256];
+    uint64_t cents = 0;
+    for (int office = 0; office < OFFICES; office++)
+        cents = statement_line(order, text, sizeof(text));
+    return cents;
+}
+
 /* A small generator: the same input on every machine. */
 static uint32_t next_random(uint64_t *state)
 {
@@ -37,20 +51,27 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-static int generate_orders(FILE *out)
+/* The text of an order: its payload, then its note. */
+static size_t generate_text(char *text, uint64_t *random)
 {
     static const char *const words[] = {"parcel", "urgent", "fragile", "return", "gift", "bulk"};
+    size_t len = 0;
+    for (; len < PAYLOAD_BYTES; len++)
+        text[len] = (char)('A' + next_random(random) % 26);
+    text[len++] = '|';
+    for (int i = 0; i < NOTE_WORDS; i++)
+        len += (size_t)sprintf(text + len, "%s%s", i ? " " : "", words[next_random(random) % 6]);
+    return len;
+}
+
+static int generate_orders(FILE *out)
+{
     uint64_t random = 42;
     for (int i = 0; i < ORDERS; i++) {
-        char payload[PAYLOAD_BYTES];
-        for (int j = 0; j < PAYLOAD_BYTES; j++)
-            payload[j] = (char)('A' + next_random(&random) % 26);
-        fprintf(out, "%u|%u|%u|%.*s|", next_random(&random) % LEDGER_ACCOUNTS,
-                next_random(&random) % LEDGER_CURRENCIES, decode_payload(payload, PAYLOAD_BYTES),
-                PAYLOAD_BYTES, payload);
-        for (int j = 0; j < NOTE_WORDS; j++)
-            fprintf(out, "%s%s", j ? " " : "", words[next_random(&random) % 6]);
-        fputc('\n', out);
+        char text[PAYLOAD_BYTES + NOTE_WORDS * 8 + 2];
+        size_t len = generate_text(text, &random);
+        fprintf(out, "%u|%u|%u|%s\n", next_random(&random) % LEDGER_ACCOUNTS,
+                next_random(&random) % LEDGER_CURRENCIES, decode_payload(text, len), text);
     }
     return ferror(out);
 }
@@ -58,16 +79,72 @@ static int generate_orders(FILE *out)
 static int generate_rates(FILE *out)
 {
     for (unsigned i = 0; i < LEDGER_CURRENCIES; i++) {
-        char line[RATE_LINE_BYTES];
-        int len = snprintf(line, sizeof(line), "%u %u ", i, 500 + i * 37 % 1000);
-        fprintf(out, "%s%*s\n", line, RATE_LINE_BYTES - len, "# set by treasury");
+        char line[LEDGER_RATE_BYTES];
+        int len = snprintf(line, sizeof(line), "%u ", 500 + i * 37 % 1000);
+        fprintf(out, "%s%*s\n", line, LEDGER_RATE_BYTES - 1 - len, "# set by treasury");
     }
     return ferror(out);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median time to make a line durable, in ns; 0 when that fails. */
+static uint64_t probe_disk(const char *path)
+{
+    uint64_t took[PROBES];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    for (int i = 0; i < PROBES; i++) {
+        struct timespec from, to;
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        if (fd < 0 || write(fd, "a line of a journal\n", 20) != 20 || fsync(fd) != 0)
+            return 0;
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        took[i] = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000u +
+                  (uint64_t)(to.tv_nsec - from.tv_nsec);
+    }
+    close(fd);
+    qsort(took, PROBES, sizeof(took[0]), compare_u64);
+    return took[PROBES / 2];
+}
+
+/* Beside the orders: every how many are journalled. */
+static int generate_settings(const char *folder)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/journal.txt", folder);
+    uint64_t ns = probe_disk(path);
+    uint64_t count = ns ? JOURNAL_MS * 1000000ull / ns : 0;
+    if (count < JOURNALLED_MIN || count > JOURNALLED_MAX)
+        count = count < JOURNALLED_MIN ? JOURNALLED_MIN : JOURNALLED_MAX;
+    snprintf(path, sizeof(path), "%s/settings.txt", folder);
+    FILE *out = fopen(path, "w");
+    return !out || fprintf(out, "journal every %u\n", (unsigned)(ORDERS / count)) < 0 ||
+           fclose(out) != 0;
+}
+
+static unsigned read_settings(const char *folder)
+{
+    char path[4096];
+    unsigned every = 0;
+    snprintf(path, sizeof(path), "%s/settings.txt", folder);
+    FILE *in = fopen(path, "r");
+    if (!in || fscanf(in, "journal every %u", &every) != 1 || every == 0) {
+        fprintf(stderr, "ledger: cannot read %s; make it with 'ledger generate DIR'\n", path);
+        exit(1);
+    }
+    fclose(in);
+    return every;
 }
 
 static int generate(const char *folder)
 {
     char path[4096];
+    if (generate_settings(folder))
+        return 1;
     snprintf(path, sizeof(path), "%s/orders.txt", folder);
     FILE *out = fopen(path, "w");
     if (!out || generate_orders(out) || fclose(out) != 0)
@@ -124,7 +201,8 @@ static unsigned split_orders(char *data)
 static void check_orders(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        if (decode_payload(orders[i].payload, orders[i].payload_len) != orders[i].crc_wanted) {
+        size_t len = orders[i].payload_len + 1 + orders[i].note_len;
+        if (decode_payload(orders[i].payload, len) != orders[i].crc_wanted) {
             fprintf(stderr, "ledger: order %u is damaged\n", i);
             exit(1);
         }
@@ -140,8 +218,7 @@ static void count_words(unsigned count)
 static void look_up_rates(unsigned count, const char *rates_path)
 {
     for (unsigned i = 0; i < count; i++)
-        orders[i].rate_milli = i % ORDERS_PER_RATE == 0 ? order_rate(rates_path, orders[i].currency)
-                                                        : orders[i - 1].rate_milli;
+        orders[i].rate_milli = order_rate(rates_path, orders[i].currency);
 }
 
 struct worker {
@@ -171,11 +248,11 @@ static void settle_all(unsigned count, uint64_t *totals)
     totals_collect(totals);
 }
 
-static void keep_journal(unsigned count, const char *path)
+static void keep_journal(unsigned count, unsigned every, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int failed = fd < 0;
-    for (unsigned i = 0; i < count && !failed; i += ORDERS_PER_JOURNAL)
+    for (unsigned i = 0; i < count && !failed; i += every)
         failed = journal_append(fd, &orders[i], i) != 0;
     if (failed || journal_close(fd) != 0) {
         perror(path);
@@ -204,7 +281,7 @@ int main(int argc, char **argv)
     look_up_rates(count, rates_path);
     uint64_t totals[LEDGER_ACCOUNTS] = {0};
     settle_all(count, totals);
-    keep_journal(count, journal_path);
+    keep_journal(count, read_settings(argv[1]), journal_path);
 
     for (unsigned i = 0; i < LEDGER_ACCOUNTS; i++)
         printf("account %02u total %" PRIu64 "\n", i, totals[i]);
