@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Our own tools fail when they should: a check that never fails checks nothing."""
 
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -72,9 +74,34 @@ def setup_names_what_is_missing_without_touching_the_machine():
         assert done.returncode == 1 and "no-such-package-whyslow" in done.stderr, done
 
 
+def run_tests():
+    loader = importlib.machinery.SourceFileLoader("run_tests", str(TOOLS / "run_tests"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+    loader.exec_module(module)
+    return module
+
+
+def results_of_a_failed_case_have_its_output():
+    texts = {"whyslow:truth / truth/waits": "no\n", "whyslow:truth / truth/waits-lock": "one\n\ntwo\n",
+             "whyslow:unit / base/array": "not ok 3\n"}
+    output_of = run_tests().output_of
+    assert output_of("whyslow:truth / truth/waits-lock", texts) == ["one", "two"]
+    assert output_of("whyslow.whyslow:unit / base/array 3 - array_grows", texts) == ["not ok 3"]
+    assert output_of("whyslow:truth / truth/other", texts) == ["it printed nothing"]
+
+
+def results_are_read_whatever_a_test_prints():
+    """A progress bar's escape characters once ended `make test` after everything had passed."""
+    module = run_tests()
+    with tempfile.TemporaryDirectory() as folder:
+        junit = pathlib.Path(folder) / "junit.xml"
+        junit.write_bytes(b'<a><testcase name="one"><system-out>\x1b[K \x00 \xff</system-out></testcase></a>')
+        assert [case.get("name") for case in module.cases(junit)] == ["one"]
+
+
 def main():
     checks = [value for name, value in sorted(globals().items())
-              if callable(value) and name.split("_")[0] in ("layers", "sizes", "setup")]
+              if callable(value) and name.split("_")[0] in ("layers", "sizes", "setup", "results")]
     print(f"1..{len(checks)}")
     failed = 0
     for number, check in enumerate(checks, 1):

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+import machine_tools
+
 case = sys.argv[1]
 dump, semantics, known, static, sanitized, whyslow, scribbles = map(os.path.abspath, sys.argv[2:9])
 Row = collections.namedtuple("Row", "kind tid object count total max flags waker events owned off stack")
@@ -92,9 +94,10 @@ def convoy_of_eight_threads():
     assert count == sum(row.count for row in waits), (count, waits)
     # Each was held for a sleep of 2 ms; the longest ones are the machine's.
     assert 2 * MS <= total / count <= truth["held"] / 200 * 2, (total, count, truth)
-    # The lock is held asleep.
+    # The lock is held asleep; whoever holds it and is held back by the hypervisor seems to run.
     off, owned = sum(row.off for row in holds), sum(row.owned for row in holds)
-    assert owned >= 0.9 * total and 0.9 * owned <= off <= owned, (off, owned, total)
+    stolen = machine_tools.stolen_here_ms() * MS
+    assert owned >= 0.9 * total and 0.9 * owned - stolen <= off <= owned, (off, owned, total, stolen)
     off, owned = sum(row.off for row in waits), sum(row.owned for row in waits)
     assert 0 < off <= owned <= sum(row.total for row in waits), (off, owned)
     assert sum(row.events for row in waits) >= 0.9 * sum(row.count for row in waits)

@@ -34,9 +34,12 @@ def same(what, got, want):
     assert got == want, f"{what}: {got}, not {want}"
 
 
-def lost_nothing(facts):
+def lost_nothing(facts, unreadable=0):
+    """`unreadable`: so many stacks may be in pages that were not there when the kernel's program looked."""
     lost = {k: v for k, v in facts.items() if k.startswith("waits.lost.") and v
             and k != "waits.lost.stacks_spared"}
+    if lost.get("waits.lost.stacks_unreadable", 0) <= unreadable:
+        lost.pop("waits.lost.stacks_unreadable", None)
     same("lost", lost, {})
 
 
@@ -77,7 +80,7 @@ def case_paths():
     """Sixteen ways to one read() that differ in nothing but return addresses: each has its own
     count, and a wait without a stack (before the first were learnt) is in no wrong place."""
     facts, rows, printed = dump([], [PATHS, "paths", "4000"])
-    lost_nothing(facts)
+    lost_nothing(facts, unreadable=2)
     want = {name: int(count) for name, count in (l.split() for l in printed.splitlines())}
     same("waits made", sum(want.values()), 4000)
     reads = [r for r in rows if r["kind"] == BLOCKED and "block" in r["stack"]

@@ -13,10 +13,12 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 import server_tools
 from protocol_proxy import Proxy, requests_of
@@ -112,7 +114,7 @@ def constants_too(counter):
 UNCOUNTED = re.compile(r"(BEGIN|END|COMMIT|DEALLOCATE ALL)$")
 
 
-def check_pg(tool, folder, use, head_bytes=1024, failed=0, uncounted=False):
+def check_pg(tool, folder, use, head_bytes=1024, failed=(0,), uncounted=False):
     with Counted(folder / "pg") as server:
         dump = folder / "pieces"
         server.forget()
@@ -122,7 +124,7 @@ def check_pg(tool, folder, use, head_bytes=1024, failed=0, uncounted=False):
     told = same_from_all_sides(tool, dump)
     assert {s["service"] for s in told["service"]} == {"shop"}, told["service"]
     requests = [r for r in told["request"] if not r["text"].startswith("PREPARE ")]
-    assert sum(r["failed"] for r in requests) == failed, [r for r in requests if r["failed"]]
+    assert sum(r["failed"] for r in requests) in failed, [r for r in requests if r["failed"]]
     ours = collections.Counter(r["text"] for r in requests if not r["failed"] and r["result"] != "EMPTY")
     if uncounted:
         for counter in (ours, theirs):
@@ -148,7 +150,7 @@ def pg_psql(tool, folder):
         # A session of its own each way: a file, and one statement after the other.
         (server.folder / "script").write_text("\n".join(lines))
         server.ask(server.bin / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "bench", "-Xq", "-f", "script", "shop")
-    told = check_pg(tool, folder, use, failed=4)
+    told = check_pg(tool, folder, use, failed=(4,))
     errors = collections.Counter(r["result"] for r in told["request"] if r["failed"])
     assert errors == {"ERROR 23505": 3, "ERROR 42P01": 1}, errors
     selects = [r for r in told["request"] if r["text"] == "SELECT * FROM t WHERE a = ?"]
@@ -207,15 +209,17 @@ def pg_pipeline(tool, folder):
     def use(server, port):
         (server.folder / "client.py").write_text(PG_PIPELINE)
         server.ask(python_with("psycopg"), "client.py", str(port))
-    told = check_pg(tool, folder, use, head_bytes=WHOLE, failed=3, uncounted=True)
+    # Where the error comes back at once, the client sends the last one no more.
+    told = check_pg(tool, folder, use, head_bytes=WHOLE, failed=(2, 3), uncounted=True)
     failed = collections.Counter(r["result"] for r in told["request"] if r["failed"])
-    assert failed == {"ERROR 23505": 1, "aborted": 2}, failed
+    assert failed in ({"ERROR 23505": 1, "aborted": 2}, {"ERROR 23505": 1, "aborted": 1}), failed
 
 
 # ---- MariaDB ----
 
 class MariaDB(server_tools.Server):
     missing = "mariadb-server"
+    ends_by = signal.SIGTERM  # it does not mind SIGINT
 
     @staticmethod
     def there():
@@ -241,7 +245,15 @@ class MariaDB(server_tools.Server):
         self.sql("TRUNCATE performance_schema.events_statements_summary_by_digest")
 
     def account(self):
-        """Statements by text, squeezed so that only what both call the same is left."""
+        """Statements by text. A client has its answer before the statement is counted: until nothing is added."""
+        before = None
+        while (now := self.counted()) != before:
+            before = now
+            time.sleep(0.3)
+        return now
+
+    def counted(self):
+        """Squeezed, so that only what both call the same is left."""
         total = collections.Counter()
         rows = self.sql("SELECT DIGEST_TEXT, COUNT_STAR, SUM_ERRORS FROM "
                         "performance_schema.events_statements_summary_by_digest WHERE SCHEMA_NAME = 'shop' AND DIGEST_TEXT IS NOT NULL")
@@ -257,7 +269,8 @@ def squeezed(text):
     return re.sub(r"\(\?(,\?)+\)", "(?)", text)  # to them the values of a call are a list, too
 
 
-def check_my(tool, folder, use, failed=0, head_bytes=1024, ignore=lambda text: False):
+def check_my(tool, folder, use, failed=0, head_bytes=1024, ignore=lambda text: False, races=0):
+    """`races`: the server counts without a lock, and forgets as many at most when several clients ask the same."""
     with MariaDB(folder / "my") as server:
         dump = folder / "pieces"
         server.forget()
@@ -270,7 +283,8 @@ def check_my(tool, folder, use, failed=0, head_bytes=1024, ignore=lambda text: F
     assert not any("hunter2" in json.dumps(r) for r in told["request"])
     assert sum(r["failed"] for r in told["request"]) == failed, [r for r in told["request"] if r["failed"]]
     ours = collections.Counter(squeezed(r["text"]) for r in told["request"] if not r["failed"] and not ignore(r["text"]))
-    compare(ours, theirs)
+    forgotten = +(ours - theirs)
+    compare(ours, theirs + forgotten if forgotten.total() <= races else theirs)
     return told
 
 
@@ -329,8 +343,8 @@ def my_slap(tool, folder):
     def use(server, at, _):
         server.ask("mariadb-slap", *at, "--create-schema=shop", "--no-drop", "--concurrency=4", "--iterations=1",
                    "--query=SELECT count(*) FROM t WHERE a > 5", "--number-of-queries=200")
-    told = check_my(tool, folder, use, ignore=lambda text: text.startswith(("USE ", "DROP ", "CREATE ")))
-    assert len(told["request"]) >= 200
+    told = check_my(tool, folder, use, ignore=lambda text: text.startswith(("USE ", "DROP ", "CREATE ")), races=10)
+    assert sum(r["text"].startswith("SELECT count(*)") for r in told["request"]) == 200
 
 
 MY_PERL = """

@@ -571,6 +571,26 @@ def case_interrupt():
     assert Recording("i.whyslow").counters["cpu.samples"] > 0
 
 
+def case_held_back():
+    """whyslow gets no CPU for a while, as on a crowded machine: the rings bridge it."""
+    if os.geteuid() != 0 or os.cpu_count() > 8:
+        print("SKIP: so much memory is locked for root only, and for few CPUs")
+        sys.exit(77)
+    recorder = subprocess.Popen([whyslow, "record", "-o", "h.whyslow", "--", known, "burn-ms=3000"], env=environment,
+                                stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: committed("h.whyslow"), "a commit")
+    for _ in range(3):
+        recorder.send_signal(signal.SIGSTOP)
+        time.sleep(0.25)
+        recorder.send_signal(signal.SIGCONT)
+        time.sleep(0.1)
+    _, stderr = recorder.communicate(timeout=PATIENCE_S)
+    print(stderr)
+    recording = Recording("h.whyslow")
+    assert recorder.returncode == 0 and recording.counters["loss.ring_full"] == 0, recording.counters
+    between("sampled against rusage", recording.share_of_rusage(), 0.9, 1.1)
+
+
 def case_killed():
     """kill -9 of whyslow: the target runs on, and what was committed can be read."""
     recorder = subprocess.Popen(

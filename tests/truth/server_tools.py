@@ -39,6 +39,8 @@ def free_port():
 class Server:
     """A running program; `with` ends it."""
 
+    ends_by = signal.SIGINT
+
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir()
@@ -55,7 +57,7 @@ class Server:
 
     def __exit__(self, *_):
         if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(self.ends_by)
             try:
                 self.process.wait(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
@@ -182,6 +184,7 @@ class MariaDB(Server):
     """A server of its own on a socket and a port, with what it says about statements."""
 
     missing = "mariadb-server and mariadb-client"
+    ends_by = signal.SIGTERM  # it does not mind SIGINT
 
     @staticmethod
     def program():
@@ -215,10 +218,6 @@ class MariaDB(Server):
 
     def sql(self, text):
         return self.ask("mariadb", *self.at, "-N", "-B", "-e", text)
-
-    def __exit__(self, *arguments):
-        self.process.terminate()  # it does not mind SIGINT
-        super().__exit__(*arguments)
 
 
 class PostgreSQL(Server):

@@ -26,7 +26,7 @@ FROM_PROCESS = ("child",) if tier == "kernel" else ("child", "net", "idle")
 HABIT = ("timer",) if tier == "kernel" else ("timer", "idle")
 
 
-def look(*command, complete=0.99, lives=True, validate=True, **more):
+def look(*command, complete=0.99, lives=True, earlier=(), validate=True, **more):
     """Records, and checks what must be so of every recording."""
     path, truth, stderr = lab.record(*command, tier=tier, **more)
     answer = lab.waits(path)
@@ -38,7 +38,7 @@ def look(*command, complete=0.99, lives=True, validate=True, **more):
     if lives:
         # Without the kernel's help a thread is looked at every 10 ms, on a busy machine less often:
         # a wait of 20 ms may fall in between, and is then said to be unknown.
-        check_lives(answer, truth, 0.02 if tier == "kernel" else 0.05, 0.02 if tier == "kernel" else 0.15)
+        check_lives(answer, truth, 0.02 if tier == "kernel" else 0.05, 0.02 if tier == "kernel" else 0.15, earlier)
     return answer, truth, stderr
 
 
@@ -277,7 +277,8 @@ def case_namespaces():
     hidden.mkdir()
     answer, truth, _ = look("unshare", "--mount", "sh", "-c",
                             f"mount -t tmpfs none {hidden} && cp {threads} {hidden} && exec {hidden}/waits-threads lock 200",
-                            lives=tier == "kernel")  # the shell's waits are too short to be looked at
+                            lives=tier == "kernel",  # the shell's waits are too short to be looked at
+                            earlier=("child", "disk"))  # it waits for mount and cp, and for what they are read from
     check(answer, truth, "waits_for_lock", "lock")
     row = answer.with_function("waits_for_lock")[0]
     assert "the_lock" in row["cause"], row["cause"]

@@ -25,7 +25,7 @@ function openSvg(tree, form, hash) {
 
 function openPage(tree, hash) {
   const document = parse(picture(tree, 'html'), hash);
-  return { document, window: document.defaultView, page: new Page(document) };
+  return { document, window: document.defaultView, page: new Page(document, JSON.parse(document.getElementById('data').textContent)) };
 }
 
 const type = (input, text) => {

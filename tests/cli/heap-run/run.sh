@@ -36,5 +36,5 @@ echo "--- samples are estimates, and say so"
 whyslow heap --tier user --sample 4KiB --json -- sort "$SRC/README.md" 2> /dev/null | python3 -c '
 import json, sys
 answer = json.load(sys.stdin)
-print(answer["honesty"]["mode"], answer["honesty"]["sample_bytes"], answer["plus_minus_bytes"] > 0, answer["samples"] < answer["allocations"])'
+print(answer["honesty"]["mode"], answer["honesty"]["sample_bytes"], answer["plus_minus_bytes"] > 0, answer["samples"] <= answer["allocations"])'
 ls tmp

@@ -9,6 +9,7 @@ import json, glob, os
 r = json.load(open("result"))
 assert 1 <= r["runs"] < 20, r["runs"]
 assert "interrupted" in r["measured"], r["measured"]
-assert r["artifacts"]["recording"].startswith("n/a: "), r["artifacts"]
+assert r["artifacts"]["recording"] == "n/a: interrupted before", r["artifacts"]
+assert any("baseline: interrupted after" in line for line in r["missing"]), r["missing"]
 assert len(json.load(open("out/latest/baseline.json"))["runs"]) == r["runs"]
 PY

@@ -1,11 +1,13 @@
 # The JSON keeps to its schema; baseline.json has every run; numbers are numbers.
-whyslow run --runs 20 --json --out out -- sh -c 'echo same; head -c 100000 /dev/zero >zero' >result 2>/dev/null
+whyslow run --force --runs 20 --json --out out -- sh -c 'echo same; head -c 100000 /dev/zero >zero' >result 2>/dev/null
 echo "exit $?"
 /usr/bin/python3 - "$SRC/docs/schema/run.schema.json" <<'PY'
-import json, sys
+import json, pathlib, sys
 import jsonschema
 r = json.load(open("result"))
-jsonschema.validate(r, json.load(open(sys.argv[1])))
+schema = json.load(open(sys.argv[1]))
+parts = jsonschema.RefResolver(pathlib.Path(sys.argv[1]).as_uri(), schema)
+jsonschema.Draft7Validator(schema, resolver=parts).validate(r)
 m = {row["metric"]: row for row in r["metrics"]}
 for name in ("wall", "cpu_time", "peak_rss", "faults_minor", "written"):
     low, median, high = (m[name][k] for k in ("median_low", "median", "median_high"))

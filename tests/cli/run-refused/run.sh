@@ -3,7 +3,7 @@ whyslow run --; echo "exit $?"
 whyslow run -- no-such-command; echo "exit $?"
 whyslow run -- ./no-such-file; echo "exit $?"
 touch plain; whyslow run -- ./plain; echo "exit $?"
-whyslow run -- /tmp; echo "exit $?"
+mkdir empty; whyslow run -- ./empty; echo "exit $?"
 whyslow run --runs 0 -- /bin/true; echo "exit $?"
 whyslow run --budget soon -- /bin/true; echo "exit $?"
 printf 'exit 0\n' >script; chmod +x script

@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+"""Planted trouble with requests and networks: what `whyslow run` must confirm, dismiss, and never say.
+
+    corpus_net.py DETECTOR KIND WHYSLOW NET_CLIENT NET_SERVER NET_POLL
+
+`nobody` is the plant without privileges. The server runs beside the command, not in it, as servers do: what it takes is the client's to wait for. KIND is one of
+planted, near, clean, a name of more of these, or gain: what is said to be recoverable beside what the mended program really gains.
+"""
+
+import contextlib
+import os
+import pathlib
+import pwd
+import subprocess
+import sys
+import tempfile
+
+import corpus_tools
+import gain_tools
+
+SKIP = gain_tools.SKIP
+# DNS is looked for at its port only; an address of our own, since 127.0.0.1:53 may be somebody's.
+DNS_ADDRESS = "127.53.0.7"
+# Whatever else the machine does, no axis is left out.
+BUDGET = ("--budget", "60s")
+
+# Each command is a name of net_client and how often; of poll_loop a name of net_poll and for how long.
+CASES = {
+    "n_plus_one": {"planted": ("n_plus_one", 100), "pattern": ("n_plus_one_pattern", 40),
+                   "near": ("n_plus_one_near", 100), "clean": ("n_plus_one_clean", 100),
+                   "gain": (("n_plus_one", 100), ("n_plus_one_mended", 100))},
+    "duplicate_query": {"planted": ("duplicate_query", 100), "near": ("duplicate_query_near", 100),
+                        "clean": ("duplicate_query_clean", 100),
+                        "gain": (("duplicate_query", 100), ("duplicate_query_mended", 100))},
+    "sequential_http": {"planted": ("sequential_http", 15), "near": ("sequential_http_near", 15),
+                        "clean": ("sequential_http_clean", 15),
+                        "gain": (("sequential_http", 15), ("sequential_http_mended", 15))},
+    "connection_per_request": {"planted": ("connection_per_request", 60), "near": ("connection_per_request_near", 24),
+                               "clean": ("connection_per_request_clean", 24),
+                               "gain": (("connection_per_request", 60), ("connection_per_request_mended", 60))},
+    # Those that are no delayed ACKs are requests of 40 ms one after another, and that is true of them.
+    "delayed_ack": {"planted": ("delayed_ack", 20), "near": ("delayed_ack_near", 15),
+                    "nodelay": ("delayed_ack_nodelay", 15), "clean": ("delayed_ack_clean", 20),
+                    "gain": (("delayed_ack", 20), ("delayed_ack_mended", 20)),
+                    "also": {"near": ("sequential_http",), "nodelay": ("sequential_http",)}},
+    "repeated_dns": {"planted": ("repeated_dns", 60), "near": ("repeated_dns_near", 60),
+                     "clean": ("repeated_dns_clean", 60),
+                     "gain": (("repeated_dns", 60), ("repeated_dns_mended", 60))},
+    "poll_loop": {"planted": ("spin", 100), "near": ("sleep", 100), "clean": ("wait", 100),
+                  "gain": (("spin", 100), ("wait", 100))},
+}
+# What else a kind is judged as.
+KIND_OF = {"pattern": "planted", "nobody": "planted", "nodelay": "near"}
+
+
+@contextlib.contextmanager
+def server_of(detector, program):
+    """Address and port; nothing for those that need none."""
+    if detector == "poll_loop":
+        yield ()
+        return
+    dns = detector == "repeated_dns"
+    address = DNS_ADDRESS if dns else "127.0.0.1"
+    process = subprocess.Popen([program, address, *(["dns"] if dns else [])], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        port = process.stdout.readline().strip()
+        assert port, "the server does not start"
+        yield (address, port)
+    finally:
+        process.stdin.close()
+        process.wait(timeout=30)
+
+
+def attempt(whyslow, detector, trouble, mended, folder):
+    answers = {subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=60).stdout
+               for command in (trouble, mended)}
+    assert len(answers) == 1, "the mended program says something else"
+    pairs, (result, _) = gain_tools.around(
+        lambda: (gain_tools.wall(trouble, folder), gain_tools.wall(mended, folder)),
+        lambda: corpus_tools.run(whyslow, trouble, folder, *BUDGET))
+    return gain_tools.compared_by_wall(detector, pairs, result)
+
+
+def as_nobody(whyslow, folder):
+    """A program that is whyslow without privileges; the folder becomes theirs."""
+    user = pwd.getpwnam("nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    script = pathlib.Path(folder) / "whyslow"
+    script.write_text(f"#!/bin/sh\nHOME={folder} exec setpriv --reuid={user.pw_uid} --regid={user.pw_gid} --clear-groups "
+                      f"{whyslow} \"$@\"\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def judge(whyslow, detector, kind, command_of, folder):
+    table = CASES[detector]
+    what = table["planted" if kind == "nobody" else kind]
+    result, _ = corpus_tools.run(as_nobody(whyslow, folder) if kind == "nobody" else whyslow, command_of(*what), folder,
+                                 *BUDGET)
+    yield from corpus_tools.judge(detector, KIND_OF.get(kind, kind), result, table.get("also", {}).get(kind, ()))
+
+
+def main(detector, kind, whyslow, client, server, poll):
+    if (detector == "repeated_dns" or kind == "nobody") and os.geteuid() != 0:
+        print("port 53, and to become somebody else, is for root only")
+        return SKIP
+    whyslow, client, server, poll = map(os.path.abspath, (whyslow, client, server, poll))
+    with server_of(detector, server) as at, tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
+        def command_of(name, count):
+            return [poll if detector == "poll_loop" else client, name, str(count), *at]
+        if kind == "gain":
+            commands = [command_of(*what) for what in CASES[detector]["gain"]]
+            return gain_tools.verdict(lambda: attempt(whyslow, detector, *commands, folder))
+        complaints = list(judge(whyslow, detector, kind, command_of, folder))
+    for line in complaints:
+        print("WRONG", line)
+    print("ok" if not complaints else "", detector, kind)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
