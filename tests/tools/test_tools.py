@@ -99,6 +99,22 @@ def results_are_read_whatever_a_test_prints():
         assert [case.get("name") for case in module.cases(junit)] == ["one"]
 
 
+def results_of_measurements_are_forgiven_if_few_and_right_alone():
+    module = run_tests()
+    few = [f"whyslow:truth / truth/{number}" for number in range(module.MOST_UNSTABLE)]
+    many = few + ["whyslow:fault / fault/one-more"]
+
+    def forgiven(failed, stolen=0.0, passes=lambda test: True):
+        return module.unstable(failed, stolen, passes)
+
+    assert forgiven(few) == set(few)
+    assert forgiven(few, passes=lambda test: test != "truth/0") == set(few[1:])
+    assert forgiven([*few[1:], "whyslow:unit / base/array"]) == set()
+    assert forgiven(many) == set() and forgiven(many, module.HELD_BACK) == set(many)
+    assert forgiven([*many] * module.MOST_UNSTABLE_HELD_BACK, 0.5) == set()
+    assert module.stolen_share((10, 1), (40, 11)) == 0.25 and module.stolen_share((1, 1), (1, 1)) == 0
+
+
 def main():
     checks = [value for name, value in sorted(globals().items())
               if callable(value) and name.split("_")[0] in ("layers", "sizes", "setup", "results")]
