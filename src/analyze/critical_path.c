@@ -100,6 +100,21 @@ static void step_short(struct walk *walk, uint32_t row, uint64_t ns)
         step_wait(walk, row, to_ns);
 }
 
+/* The rows beyond PATH_SHORT_MAX take turns by size, each with as much as it has: what one of
+ * very many wakers did is not another's. */
+static void step_rest(struct walk *walk, uint32_t id, uint64_t ns)
+{
+    struct path_thread *thread = &walk->threads.threads[id];
+    while (ns > 0 && !walk->failed) {
+        uint64_t left_ns = 0;
+        uint32_t row = path_threads_rest_row(&walk->threads, id, thread->rest_at, &left_ns);
+        uint64_t part = walk->work < STEPS_MAX ? MIN(ns, MAX(left_ns, (uint64_t)STEP_NS_MIN)) : ns;
+        step_short(walk, row, part);
+        thread->rest_at += (double)part;
+        ns -= part;
+    }
+}
+
 static uint64_t overlap_ns(uint64_t a_start, uint64_t a_end, uint64_t b_start, uint64_t b_end)
 {
     uint64_t start = MAX(a_start, b_start), end = MIN(a_end, b_end);
@@ -127,11 +142,7 @@ static void between(struct walk *walk, uint32_t id, uint64_t to_ns)
     for (size_t i = 0; i < count; i++)
         step_short(walk, shorts[i].row,
                    carry_take(&shorts[i].carry_ns, scale * parts[i], walk->now_ns - to_ns));
-    uint64_t turn = carry_take(&thread->rest_carry_ns, scale * rest, walk->now_ns - to_ns);
-    if (turn > 0) {
-        step_short(walk, path_threads_rest_row(&walk->threads, id, thread->rest_at), turn);
-        thread->rest_at += (double)turn;
-    }
+    step_rest(walk, id, carry_take(&thread->rest_carry_ns, scale * rest, walk->now_ns - to_ns));
     uint64_t waited = carry_take(&thread->runq_carry_ns, scale * runq, walk->now_ns - to_ns);
     step_runq(walk, id, walk->now_ns - waited);
     step(walk, PATH_RUNNING, id, 0, to_ns);

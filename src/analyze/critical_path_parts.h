@@ -57,5 +57,7 @@ uint32_t path_waker_of(const struct waits *waits, uint32_t row);
 /* The last event of a thread that began before `time_ns`; NULL if none. */
 struct path_event *path_threads_before(const struct path_threads *threads, uint32_t thread,
                                        uint64_t time_ns);
-/* Of the rows beyond PATH_SHORT_MAX the one whose turn it is, when so much was charged. */
-uint32_t path_threads_rest_row(const struct path_threads *threads, uint32_t thread, double at_ns);
+/* Of the rows beyond PATH_SHORT_MAX the one whose turn it is, when so much was charged, and how
+ * much of its turn is left. */
+uint32_t path_threads_rest_row(const struct path_threads *threads, uint32_t thread, double at_ns,
+                               uint64_t *ret_left_ns);

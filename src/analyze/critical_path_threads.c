@@ -255,7 +255,8 @@ static int shorts_build(struct arena *arena, const struct waits *waits, struct p
     return 0;
 }
 
-uint32_t path_threads_rest_row(const struct path_threads *threads, uint32_t thread, double at_ns)
+uint32_t path_threads_rest_row(const struct path_threads *threads, uint32_t thread, double at_ns,
+                               uint64_t *ret_left_ns)
 {
     const struct path_thread *t = &threads->threads[thread];
     const struct path_short *shorts = threads->shorts + t->short_first;
@@ -271,6 +272,7 @@ uint32_t path_threads_rest_row(const struct path_threads *threads, uint32_t thre
         else
             high = middle;
     }
+    *ret_left_ns = (uint64_t)(shorts[low].density - at_ns);
     return shorts[low].row;
 }
 

@@ -4,6 +4,7 @@
  * sampled at all: there the switches tell how many there were and how long they ran, and a process
  * that ran for so short a time was mostly started and ended. */
 #include "analyze/places.h"
+#include "base/map.h"
 #include "detect/cpu_common.h"
 #include "detect/each.h"
 
@@ -18,25 +19,51 @@ struct judging {
     const struct evidence *evidence;
     struct findings *ret;
     struct cpu_rows rows;
+    size_t process_count;
+    uint32_t *first;  /* by process: the entry that has its sum */
     double *ran;      /* by process, on the path; 0: not there */
     size_t processes; /* short ones */
     bool many;
     double exec_ns, loader_ns, short_ns, child_ns;
 };
 
+/* Its first entry: a process that becomes another program by exec gets one more. */
 static uint32_t process_of(const struct judging *judging, size_t row)
 {
     const struct profile *profile = judging->rows.costs->profile;
     uint32_t thread = judging->rows.costs->rows[row].thread;
-    return profile && thread < profile->thread_count ? profile->threads[thread].process : 0;
+    uint32_t process = profile && thread < profile->thread_count ? profile->threads[thread].process
+                                                                 : 0;
+    return process < judging->process_count ? judging->first[process] : 0;
+}
+
+static int processes_join(struct judging *judging)
+{
+    const struct profile *profile = judging->rows.costs->profile;
+    struct map_u64 pids = {0};
+    for (uint32_t i = 1; i < judging->process_count; i++) {
+        bool new = false;
+        uint64_t *first = map_u64_at(&pids, profile->processes[i].pid, &new);
+        if (!first) {
+            map_u64_deinit(&pids);
+            return -ENOMEM;
+        }
+        if (new)
+            *first = i;
+        judging->first[i] = (uint32_t)*first;
+    }
+    map_u64_deinit(&pids);
+    return 0;
 }
 
 static int processes_look(struct judging *judging)
 {
     const struct path_costs *costs = judging->rows.costs;
     size_t count = costs->profile ? costs->profile->process_count : 0;
+    judging->process_count = count;
+    judging->first = arena_alloc(judging->ret->arena, (count + 1) * sizeof(uint32_t));
     judging->ran = arena_alloc(judging->ret->arena, (count + 1) * sizeof(double));
-    if (!judging->ran)
+    if (!judging->first || !judging->ran || processes_join(judging) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < costs->count; i++)
         if (costs->rows[i].class == WAIT_CLASS_RUNNING)

@@ -306,6 +306,26 @@ static void of_very_many_kinds_of_short_waits_the_sum_is_kept(void **state)
     answer_end(&answer, made);
 }
 
+/* A shell that starts one program after the other: short waits, each ended by another process. */
+static void of_very_many_wakers_each_has_what_it_was_waited_for(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 60 };
+    struct made_waits *made = made_waits_new(1000);
+    uint32_t process = made_waits_process(made, 0);
+    uint32_t shell = made_waits_thread(made, process, 0, 1000);
+    uint32_t children[CHILDREN];
+    for (int i = 0; i < CHILDREN; i++) {
+        children[i] = made_waits_thread(made, process, 0, 1000);
+        made_waits_short(made, made_waits_blocked(made, shell, children[i]), 10, 10, 0, 1000);
+    }
+    struct answer answer = answer_of(made);
+    for (int i = 0; i < CHILDREN; i++)
+        assert_float_equal(running_ms(&answer, children[i]), 10, 1);
+    assert_float_equal(running_ms(&answer, shell), 1000 - CHILDREN * 10, 10);
+    answer_end(&answer, made);
+}
+
 static void time_that_nobody_told_is_taken_to_be_like_what_was_told(void **state)
 {
     (void)state;
@@ -628,6 +648,7 @@ int main(void)
         cmocka_unit_test(short_waits_for_nobody_of_the_tree_stay_waits),
         cmocka_unit_test(locks_of_the_kernel_are_told_twice_and_count_once),
         cmocka_unit_test(of_very_many_kinds_of_short_waits_the_sum_is_kept),
+        cmocka_unit_test(of_very_many_wakers_each_has_what_it_was_waited_for),
         cmocka_unit_test(time_that_nobody_told_is_taken_to_be_like_what_was_told),
         cmocka_unit_test(a_waker_outside_of_the_tree_leaves_the_wait_on_the_path),
         cmocka_unit_test(long_waits_whose_events_were_lost_count_by_their_tally),

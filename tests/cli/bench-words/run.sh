@@ -25,9 +25,10 @@ whyslow bench -w 0 -r 18 ./slower >out; grep -c '^  unstable: wall time moved by
 rm count
 whyslow bench -w 0 -r 24 --json ./two >out; kinds
 python3 - <<'PY'
-import json
+import json, re
 r = json.load(open("out"))["results"][0]
 assert r["series"]["two_modes"] and r["series"]["lag1"] < -0.5, r["series"]
 message = [w["message"] for w in r["warnings"] if w["kind"] == "two_modes"][0]
-assert message.startswith("two kinds of runs: 50% near "), message
+# Half of them are short; one or two may be held up on a busy machine.
+assert 40 <= int(re.match(r"two kinds of runs: (\d+)% near ", message).group(1)) <= 60, message
 PY
