@@ -29,9 +29,10 @@ const char *run_estimate_text(struct arena *arena, struct estimate estimate)
         return arena_dup(arena, value);
     units_format(estimate.low_ns, UNIT_NS, low, sizeof(low));
     units_format(estimate.high_ns, UNIT_NS, high, sizeof(high));
-    /* The unit once, where it is the same for all. */
-    bool once = same_unit(value, low) && same_unit(value, high);
-    struct str from = once ? without_unit(low) : str_from(low);
+    /* The unit once, where it is the same for all; nothing needs none. */
+    bool none = estimate.low_ns == 0;
+    bool once = (none || same_unit(value, low)) && same_unit(value, high);
+    struct str from = once || none ? without_unit(low) : str_from(low);
     struct str to = once ? without_unit(high) : str_from(high);
     return arena_printf(arena, "%s (%.*s to %.*s)", value, STR_FMT(from), STR_FMT(to));
 }

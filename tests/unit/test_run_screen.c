@@ -48,6 +48,9 @@ static void a_time_says_its_unit_once_unless_it_changes(void **state)
     struct estimate bare = {412e6, NAN, NAN}, none = {NAN, NAN, NAN};
     assert_string_equal(run_estimate_text(&made->arena, close), "412 ms (380 to 450)");
     assert_string_equal(run_estimate_text(&made->arena, wide), "1.59 s (569 ms to 2.62 s)");
+    struct estimate from_none = {412e6, 0, 450e6}, far = {412e6, 0, 1.5e9};
+    assert_string_equal(run_estimate_text(&made->arena, from_none), "412 ms (0 to 450)");
+    assert_string_equal(run_estimate_text(&made->arena, far), "412 ms (0 to 1.50 s)");
     assert_string_equal(run_estimate_text(&made->arena, bare), "412 ms");
     assert_string_equal(run_estimate_text(&made->arena, none), "n/a: not known");
     struct finding *finding = made_run_finding(made, "small_io", 412);
