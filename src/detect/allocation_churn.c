@@ -40,6 +40,22 @@ static double life_ns(const struct heap_figures *figures)
     return figures->frees > 0 ? (double)figures->lived_ns / (double)figures->frees : 0;
 }
 
+/* Lives are told in steps of a clock: a mean below one step says only that few pieces saw it tick.
+ */
+static bool is_life_known(const struct evidence *evidence, const struct heap_figures *figures)
+{
+    return life_ns(figures) >= (double)evidence->heap_sums.life_unit_ns;
+}
+
+static const char *life_text(const struct evidence *evidence, struct arena *arena,
+                             const struct heap_figures *figures)
+{
+    double step_ns = (double)evidence->heap_sums.life_unit_ns;
+    return is_life_known(evidence, figures)
+               ? arena_printf(arena, "after %s on average", cpu_ns_text(arena, life_ns(figures)))
+               : arena_printf(arena, "after less than %s on average", cpu_ns_text(arena, step_ns));
+}
+
 /* When calls are sampled, only the call that was made tells that a piece was made larger. */
 static bool is_churn(const struct evidence *evidence, const struct heap_sum *sum)
 {
@@ -95,15 +111,18 @@ static void words_put(struct judging *judging, struct finding *finding, const st
     finding_fact(ret, finding, "freed_before_next_pct", "freed before the next was made",
                  value_real(temporary * 100, UNIT_PERCENT), heap, NULL);
     finding_fact(ret, finding, "life_ns", "lived, on average",
-                 value_real(life_ns(figures), UNIT_NS), heap, NULL);
+                 is_life_known(evidence, figures)
+                     ? value_real(life_ns(figures), UNIT_NS)
+                     : value_na("shorter than the clock of the heap's recording can tell"),
+                 heap, NULL);
     finding_why(ret, finding, evidence->axes[AXIS_CPU].artifact,
                 "%.0f%% of the wall time is the allocator's, for %s", share * 100, where);
     finding_why(ret, finding, heap, "it is asked %s times, for %s each", count,
                 cpu_number(arena, (double)figures->allocated_bytes / (double)figures->allocations,
                            UNIT_BYTES));
-    finding_why(ret, finding, heap, "%.0f%% of the pieces are freed, after %s on average",
+    finding_why(ret, finding, heap, "%.0f%% of the pieces are freed, %s",
                 part_of(figures->frees, figures->allocations) * 100,
-                cpu_ns_text(arena, life_ns(figures)));
+                life_text(evidence, arena, figures));
     finding->advice = arena_printf(arena,
                                    "allocate once and use it again (a buffer outside of the loop, "
                                    "on the stack, an arena, a pool): %s",
