@@ -35,7 +35,9 @@ static const char *too_unsure(const struct evidence *evidence, struct arena *are
         if (axis->lost > DETECT_LOST_MAX)
             return arena_printf(arena, "%.1f%% of what the axis %s was to record was lost",
                                 axis->lost * 100, name);
-        if (axis->disturbed && !finding->covers)
+        /* What says how far to trust names or the build claims no seconds: shares do not stretch.
+         */
+        if (axis->disturbed && !finding->covers && !finding->trust)
             return arena_printf(arena,
                                 "its time is known from the axis %s only, and that made the run "
                                 "%.0f%% longer: above %.0f%% times rank nothing",

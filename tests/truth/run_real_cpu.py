@@ -59,7 +59,8 @@ corpus_tools.show(result)
 complaints = [f"false: {row['detector']}: {row['title']}" for row in confirmed if row["detector"] not in TRUE[name]]
 # The first is about the program that computes: gcc itself only starts it.
 if not confirmed or IMAGE[name] not in confirmed[0]["title"] + confirmed[0]["location"]:
-    complaints.append(f"the first is not about {IMAGE[name]}: {confirmed[:1]}")
+    others = [row["reason"] for row in result["suspicions"] if row["detector"] in TRUE[name] and row not in confirmed]
+    complaints.append(f"the first is not about {IMAGE[name]}: {confirmed[:1]}; dismissed: {others}")
 if name == "python" and (not confirmed or confirmed[0]["detector"] != "one_function"):
     complaints.append(f"one_function is not first: {corpus_tools.suspicions(result, detector='one_function')}")
 for line in complaints:
