@@ -35,8 +35,7 @@ static const char *too_unsure(const struct evidence *evidence, struct arena *are
         if (axis->lost > DETECT_LOST_MAX)
             return arena_printf(arena, "%.1f%% of what the axis %s was to record was lost",
                                 axis->lost * 100, name);
-        /* What says how far to trust names or the build claims no seconds: shares do not stretch.
-         */
+        /* What is about trust claims no seconds, and shares do not stretch. */
         if (axis->disturbed && !finding->covers && !finding->trust)
             return arena_printf(arena,
                                 "its time is known from the axis %s only, and that made the run "
