@@ -184,6 +184,26 @@ static void times_of_an_axis_that_disturbed_rank_nothing_but_its_counts_do(void 
     run_free(run);
 }
 
+static void what_is_about_trust_claims_no_seconds_that_a_slow_recording_spoils(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    struct evidence *evidence = evidence_new(run);
+    evidence->axes[AXIS_CPU].overhead = 0.36;
+    evidence->axes[AXIS_CPU].disturbed = true;
+    for (int trust = 0; trust < 2; trust++) {
+        struct finding finding = {.axes = AXIS_BIT_CPU,
+                                  .verdict = FINDING_CONFIRMED,
+                                  .trust = trust,
+                                  .occurrences = 1000,
+                                  .cost_ns = evidence->costs_on_path.ns / 2,
+                                  .recoverable.ns = evidence->costs_on_path.ns / 2};
+        finding_gate(evidence, evidence->arena, &finding);
+        assert_int_equal(finding.verdict, trust ? FINDING_CONFIRMED : FINDING_DISMISSED);
+    }
+    run_free(run);
+}
+
 static void what_says_only_where_gives_way_to_what_says_why(void **state)
 {
     (void)state;
@@ -212,6 +232,7 @@ int main(void)
         cmocka_unit_test(without_its_axis_a_suspicion_is_not_judged),
         cmocka_unit_test(an_axis_that_lost_too_much_confirms_nothing),
         cmocka_unit_test(times_of_an_axis_that_disturbed_rank_nothing_but_its_counts_do),
+        cmocka_unit_test(what_is_about_trust_claims_no_seconds_that_a_slow_recording_spoils),
         cmocka_unit_test(what_says_only_where_gives_way_to_what_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
