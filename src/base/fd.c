@@ -1,11 +1,14 @@
 /* Whole-file reading and crash-safe replacing. */
 #include "base/fd.h"
 
+#include "base/temporary.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,12 +80,9 @@ static int read_all(int fd, size_t size_max, char **ret_data, size_t *ret_len)
     }
 }
 
-int file_read(struct arena *arena, const char *path, size_t size_max, struct str *ret,
-              struct why *why)
+static int file_take(struct arena *arena, int fd, const char *path, size_t size_max,
+                     struct str *ret, struct why *why)
 {
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return why_errno(why, errno, NULL, "cannot open '%s'", path);
     char *data = NULL;
     size_t len = 0;
     int r = read_all(fd, size_max, &data, &len);
@@ -96,13 +96,68 @@ int file_read(struct arena *arena, const char *path, size_t size_max, struct str
     return 0;
 }
 
+int file_read(struct arena *arena, const char *path, size_t size_max, struct str *ret,
+              struct why *why)
+{
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return why_errno(why, errno, NULL, "cannot open '%s'", path);
+    return file_take(arena, fd, path, size_max, ret, why);
+}
+
+int file_reopen_regular(int path_fd)
+{
+    struct stat st;
+    char path[64];
+    if (fstat(path_fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
+    /* The file that was looked at, whatever has its name by now. */
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_regular(const char *path, int flags)
+{
+    AUTO(fd_close) int fd = open(path, O_PATH | O_CLOEXEC | flags);
+    return fd < 0 ? -errno : file_reopen_regular(fd);
+}
+
+int file_open_regular(const char *path)
+{
+    return open_regular(path, 0);
+}
+
+int file_read_own(struct arena *arena, const char *path, size_t size_max, struct str *ret,
+                  struct why *why)
+{
+    AUTO(fd_close) int fd = open_regular(path, O_NOFOLLOW);
+    if (fd < 0)
+        return why_errno(why, -fd, NULL, "cannot open '%s'", path);
+    return file_take(arena, fd, path, size_max, ret, why);
+}
+
+int file_read_regular(struct arena *arena, const char *path, size_t size_max, struct str *ret,
+                      struct why *why)
+{
+    AUTO(fd_close) int fd = file_open_regular(path);
+    if (fd == -EINVAL || fd == -EISDIR)
+        return why_set(why, WHY_USAGE, EINVAL, NULL, "'%s' is not a regular file", path);
+    if (fd < 0)
+        return why_errno(why, -fd, NULL, "cannot open '%s'", path);
+    return file_take(arena, fd, path, size_max, ret, why);
+}
+
 static int write_and_rename(const char *path, const char *temporary, const void *data, size_t len,
                             struct why *why)
 {
-    AUTO(fd_close) int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    AUTO(fd_close) int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return why_errno(why, errno, "choose a folder you may write to", "cannot create '%s'",
                          temporary);
+    (void)flock(fd, LOCK_EX | LOCK_NB); /* for temporary_sweep_beside() */
     int r = fd_write_all(fd, data, len);
     if (r == 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
         r = -errno;
@@ -122,10 +177,21 @@ int file_write_atomic(const char *path, const void *data, size_t len, struct why
     if (n < 0 || (size_t)n >= sizeof(temporary))
         return why_set(why, WHY_USAGE, ENAMETOOLONG, "use a shorter path", "path too long: '%s'",
                        path);
+    temporary_sweep_beside(path, ".tmp");
     return write_and_rename(path, temporary, data, len, why);
 }
 
-int folder_make(const char *path, struct why *why)
+FILE *file_open_private(const char *path, bool append)
+{
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_EXCL);
+    AUTO(fd_close) int fd = open(path, flags, 0600);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, append ? "a" : "w");
+    if (out)
+        fd_take(&fd);
+    return out;
+}
+
+static int folders_make(const char *path, mode_t mode, struct why *why)
 {
     char part[PATH_MAX];
     size_t len = strlen(path);
@@ -137,7 +203,7 @@ int folder_make(const char *path, struct why *why)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
             return why_errno(why, errno, "choose a folder you may write to",
                              "cannot create folder '%s'", part);
     }
@@ -145,4 +211,14 @@ int folder_make(const char *path, struct why *why)
     if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
         return why_errno(why, ENOTDIR, "choose another name", "cannot use '%s' as a folder", path);
     return 0;
+}
+
+int folder_make(const char *path, struct why *why)
+{
+    return folders_make(path, 0700, why);
+}
+
+int folder_make_shared(const char *path, struct why *why)
+{
+    return folders_make(path, 0755, why);
 }

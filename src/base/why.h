@@ -8,9 +8,10 @@
 #include "base/macros.h"
 
 enum why_kind {
-    WHY_FAILED, /* whyslow's own failure, or the machine's (disk full, out of memory) */
-    WHY_USAGE,  /* what was typed cannot be meant: bad option, no such file, bad SQL */
-    WHY_DENIED, /* not permitted, or not possible on this machine */
+    WHY_FAILED,  /* whyslow's own failure, or the machine's (disk full, out of memory) */
+    WHY_USAGE,   /* what was typed cannot be meant: bad option, no such file, bad SQL */
+    WHY_DENIED,  /* not permitted, or not possible on this machine */
+    WHY_NOTHING, /* nothing failed: there is just nothing to conclude from */
 };
 
 struct why {

@@ -12,6 +12,8 @@ struct splitter {
     char *word; /* of the word being read; as long as the text, so it always fits */
     size_t len;
     bool in_word;
+    size_t bracket_at;  /* position of the word's first plain '[', from 1; 0: none yet */
+    size_t bracket_len; /* of the word with it */
     struct words *words;
 };
 
@@ -26,6 +28,12 @@ static void syntax_note(struct splitter *s, const char *what)
         return;
     s->words->syntax = what;
     s->words->syntax_at = s->at + 1;
+}
+
+static void pattern_note(struct splitter *s, const char *what)
+{
+    if (!s->words->pattern)
+        s->words->pattern = what;
 }
 
 static void put(struct splitter *s, char c)
@@ -46,8 +54,26 @@ static void dollar_note(struct splitter *s)
         syntax_note(s, "$…");
 }
 
-/* What an unquoted character would have been to a shell. `{` and `[` are left alone: alone
- * they are ordinary words too. */
+/* A '[' is a pattern only with a ']' behind it in the same word, and something between. */
+static void bracket_note(struct splitter *s, char c)
+{
+    if (c == '[' && s->bracket_at == 0) {
+        s->bracket_at = s->at + 1;
+        s->bracket_len = s->len + 1;
+    } else if (c == ']' && s->bracket_at > 0 && s->len > s->bracket_len) {
+        pattern_note(s, "[…]");
+    }
+}
+
+/* "~", "~/x", "~user": a home folder. */
+static bool is_home(char next)
+{
+    return next == '/' || next == '\0' || next == '_' || is_blank(next) ||
+           isalpha((unsigned char)next);
+}
+
+/* What an unquoted character would have been to a shell. `{` is left alone: alone it is an
+ * ordinary word too. */
 static void plain_note(struct splitter *s)
 {
     static const struct {
@@ -60,8 +86,12 @@ static void plain_note(struct splitter *s)
     char c = s->text[s->at], next = s->text[s->at + 1];
     if (c == '$') {
         dollar_note(s);
-    } else if (c == '~' && !s->in_word && (next == '/' || next == '\0' || is_blank(next))) {
+    } else if (c == '~' && !s->in_word && is_home(next)) {
         syntax_note(s, "~");
+    } else if (c == '[' || c == ']') {
+        bracket_note(s, c);
+    } else if (c == '?') {
+        pattern_note(s, "?");
     } else if (c == '&' && next == '&') {
         syntax_note(s, "&&");
     } else if (c == '|' && next == '|') {
@@ -141,7 +171,7 @@ static int word_end(struct splitter *s, struct arena *arena, struct why *why)
         return why_nomem(why);
     memcpy(copy, s->word, s->len);
     s->words->argv[s->words->count++] = copy;
-    s->len = 0;
+    s->len = s->bracket_at = 0;
     s->in_word = false;
     return 0;
 }

@@ -19,6 +19,9 @@ struct words {
     size_t count;
     const char *syntax; /* the first piece of shell syntax, "|" or "$(…)"; NULL: none */
     size_t syntax_at;   /* its position, from 1 */
+    /* The first "?" or "[…]" that a shell would look up: as often part of an address or of an
+     * expression, where nobody looks it up. NULL: none */
+    const char *pattern;
 };
 
 /* An unclosed quote or a backslash at the end is WHY_USAGE with its position. An

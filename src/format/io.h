@@ -12,8 +12,9 @@
 enum {
     IO_CALLS_MAX = 512,
     IO_THREADS_MAX = 8192,
-    IO_EPOCHS = 4096, /* of fds, by process and number; before them one of all */
-    IO_BUCKETS = 128, /* as WAIT_BUCKETS and CALL_SIZES of the model */
+    IO_EPOCHS = 4096,               /* of fds, by process and number; before them one of all, */
+    IO_EPOCH_NAMES = 1 + IO_EPOCHS, /* behind them one of the names of folders */
+    IO_BUCKETS = 128,               /* as WAIT_BUCKETS and CALL_SIZES of the model */
     IO_SIZES = 32,
     IO_WAYS = 4,       /* cells that a row may be in */
     IO_CELLS_MIN = 64, /* of one CPU in each of two tables, by turns; a power of two */
@@ -23,9 +24,10 @@ enum {
     IO_VECTORS_MAX = 16, /* of a call with many buffers are looked at */
     IO_MESSAGES_MAX = 64,
     IO_PATH_BYTES = 512,
-    IO_ROUNDS_FIRST = 4, /* in which more stacks of a thread are copied */
-    IO_COPIES_FIRST = 2048,
-    IO_COPIES_A_PLACE = 64, /* of a thread and a round, as long as it does not change places */
+    IO_PATHS_SEEN = 1 << 16,
+    IO_COPIES_MAX = 16384,   /* of a thread's stacks at once; so many more in every round: */
+    IO_COPIES_A_ROUND = 192, /* a program that never stops surprising us */
+    IO_COPIES_A_PLACE = 512, /* of a thread and a round, where the ring gets full */
     IO_PLACES = 8,
     IO_COST_EVERY = 64,   /* so many runs of the program: one is timed */
     IO_UNKNOWN_CALL = -2, /* of 32 bits on a machine of 64: other numbers, other names */
@@ -64,6 +66,7 @@ enum io_call_kind {
     IO_MODES = 1 << 17,      /* may change how a file is open: fcntl, ioctl */
     IO_CLOSES_ONE = 1 << 18, /* as IO_CLOSES, but only the fd that it is about */
     IO_OURS = 1 << 19,       /* the program does not make it: a probe does */
+    IO_RENAMES = 1 << 20,    /* afterwards a folder may have another name */
 };
 _Static_assert(sizeof(struct io_call) == 12, "shared with BPF");
 
@@ -86,7 +89,7 @@ _Static_assert(sizeof(struct io_config) == 56 + 12 * IO_CALLS_MAX, "shared with 
 
 /* All calls that are alike. Keys are compared word by word: no gaps. */
 struct io_key {
-    uint64_t stack; /* ref; 0: not known */
+    uint64_t stack; /* ref; IO_STACK_MISSED; 0: there is none to know */
     struct object_id object;
     uint32_t tid, tgid;
     int16_t call; /* CALL_NO_SYSCALL: a fault; IO_UNKNOWN_CALL */
@@ -134,6 +137,8 @@ enum { IO_FILE_APPENDS = 1 << 16, IO_FILE_HAS_PLACES = 1 << 17 };
 _Static_assert(sizeof(struct io_file) == 64, "shared with BPF");
 
 #define IO_NO_PLACE UINT64_MAX
+/* In place of a ref: the stack was neither recognised nor copied. */
+#define IO_STACK_MISSED UINT64_MAX
 
 /* Where stacks of a thread were copied. */
 struct io_place {
@@ -153,26 +158,32 @@ struct io_thread {
     uint32_t kernel_tgid;
     uint32_t exec;
     uint32_t copies;
-    uint32_t unused;
-    uint64_t first_round; /* since when it is known */
+    uint32_t spent;       /* of IO_COPIES_MAX, */
+    uint64_t spent_round; /* as of this round */
     struct io_file files[IO_FILES];
     struct io_place places[IO_PLACES];
 };
 _Static_assert(sizeof(struct io_thread) == 80 + 64 * IO_FILES + 16 * IO_PLACES, "shared with BPF");
 
-/* A program that begins calls much, from many places, before any of them is known. But one place
- * must not use up what others need: it is the same stack again, most likely. */
-static inline _Bool io_copy_allowed(struct io_thread *thread, uint64_t place)
+/* Until user space has walked a stack all calls with it are copied: a program makes thousands
+ * before that, and may be over by then. But where the ring gets full one place must not use up what
+ * others need: it is the same stack again, most likely. */
+static inline _Bool io_copy_allowed(struct io_thread *thread, uint64_t place, _Bool is_roomy)
 {
-    uint32_t max = thread->round - thread->first_round < IO_ROUNDS_FIRST ? IO_COPIES_FIRST
-                                                                         : OFFCPU_COPIES_A_ROUND;
+    uint64_t back = (thread->round - thread->spent_round) * IO_COPIES_A_ROUND;
+    thread->spent = thread->spent > back ? thread->spent - (uint32_t)back : 0;
+    thread->spent_round = thread->round;
     struct io_place *seen = &thread->places[(place ^ place >> 7 ^ place >> 13) & (IO_PLACES - 1)];
     place ^= thread->round << 48; /* anew in every round */
     if (seen->place != place) {
         seen->place = place;
         seen->copies = 0;
     }
-    return thread->copies < max && seen->copies++ < IO_COPIES_A_PLACE;
+    if (thread->spent >= IO_COPIES_MAX || (!is_roomy && seen->copies >= IO_COPIES_A_PLACE))
+        return 0;
+    thread->spent++;
+    seen->copies++;
+    return 1;
 }
 
 /* In the ring "told", beside OFFCPU_COPY, OFFCPU_EXIT and OBJECT_RECORD_TYPE. */

@@ -158,7 +158,9 @@ struct offcpu_thread {
     uint32_t copies;
     uint32_t kernel_tgid;
     uint32_t exec; /* as in the key */
-    uint32_t unused;
+    /* A timer or a device ended the wait. Not a flag of the key: whoever wakes runs on another CPU,
+     * and would bring back flags that the thread, on its way off the CPU, has just cleared. */
+    uint32_t by_interrupt;
 };
 _Static_assert(sizeof(struct offcpu_thread) == 200, "shared with BPF");
 

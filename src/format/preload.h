@@ -32,7 +32,7 @@ enum {
     PRELOAD_MAGIC = 0x77737031,
     PRELOAD_VERSION = 2,
     PRELOAD_THREADS_MAX = 2048,
-    PRELOAD_RING_BYTES = 1 << 20,   /* of which a thread uses `ring_limit` */
+    PRELOAD_RING_BYTES = 4 << 20,   /* of which a thread uses `ring_limit` */
     PRELOAD_RING_LIMIT = 128 << 10, /* of all places but the first PRELOAD_RINGS_LARGE */
     PRELOAD_RINGS_LARGE = 128,
     PRELOAD_SLICE_BYTES = 16 << 10, /* of a stack, at most */

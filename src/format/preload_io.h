@@ -16,7 +16,7 @@ enum {
     PRELOAD_CALL_ROWS_LAST = 32,
     PRELOAD_CALL_WAYS = 8,
     PRELOAD_CALL_SIZES = 32, /* of bytes, as call_size() of model/call.h */
-    PRELOAD_OBJECTS = 16384,
+    PRELOAD_OBJECTS = 65536,
     PRELOAD_TEXT_BYTES = 312,
     PRELOAD_PIECE_BYTES = 1024, /* of what is said on a socket, at most */
     PRELOAD_ADDRESS_BYTES = 112,
@@ -36,6 +36,7 @@ enum preload_call_flag {
     PRELOAD_CALL_FOLDED = 1 << 8, /* on what and from where found no room */
     PRELOAD_CALL_READS = 1 << 9,  /* the kernel counts it in syscr of /proc/PID/io */
     PRELOAD_CALL_WRITES = 1 << 10,
+    PRELOAD_CALL_NAMELESS = 1 << 11, /* it is about a path for which there was no number */
     /* Of single ones, not of rows. */
     PRELOAD_CALL_PLACED = 1 << 16,
     PRELOAD_CALL_SEQUENTIAL = 1 << 17,

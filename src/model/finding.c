@@ -69,6 +69,20 @@ void finding_why(struct findings *findings, struct finding *finding, const char 
         .text = arena_dup(findings->arena, text), .evidence = evidence};
 }
 
+unsigned finding_angles(const struct finding *finding, enum angle_verdict verdict)
+{
+    unsigned count = 0;
+    for (int i = 0; i < ANGLES; i++)
+        count += finding->angles[i].verdict == verdict;
+    return count;
+}
+
+const char *finding_class_name(enum finding_class class)
+{
+    static const char *const names[FINDING_CLASSES] = {"fix", "context", "environment"};
+    return names[class];
+}
+
 const char *finding_verdict_name(enum finding_verdict verdict)
 {
     static const char *const names[] = {"confirmed", "dismissed", "not judged"};
@@ -85,7 +99,8 @@ const char *finding_category_name(enum finding_category category)
 
 const char *finding_owner_name(enum finding_owner owner)
 {
-    static const char *const names[FINDING_OWNERS] = {"unknown", "user", "library", "kernel"};
+    static const char *const names[FINDING_OWNERS] = {"unknown", "user", "library", "kernel",
+                                                      "interpreter"};
     return names[owner];
 }
 
@@ -120,7 +135,8 @@ const char *place_text(struct arena *arena, const struct place *place)
 {
     if (place->function.len == 0)
         return "[unknown place]";
-    if (place->file.len > 0 && place->line > 0)
+    /* A line of an interpreter is no line of the program that runs in it. */
+    if (place->file.len > 0 && place->line > 0 && place->owner != FINDING_OWNER_INTERPRETER)
         return arena_printf(arena, "%.*s (%.*s:%u)", STR_FMT(place->function),
                             STR_FMT(base_name(place->file)), place->line);
     struct str image = base_name(place->image);

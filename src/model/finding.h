@@ -24,6 +24,15 @@ enum finding_verdict {
     FINDING_NOT_JUDGED, /* what it needs was not measured; `reason` says why */
 };
 
+/* What a finding is good for. Only what can be fixed is ranked and has a gain: the rest is stated
+ * apart, whatever it costs. */
+enum finding_class {
+    FINDING_FIX,         /* a change of the program, or of how it is built, takes the time away */
+    FINDING_CONTEXT,     /* true, and worth knowing: no fix follows from it */
+    FINDING_ENVIRONMENT, /* the machine's, not the program's: stolen time, other load, limits */
+    FINDING_CLASSES,
+};
+
 /* M24. In JSON: "CPU", "I/O-DB", … */
 enum finding_category {
     CATEGORY_CPU,
@@ -43,8 +52,11 @@ enum finding_category {
 enum finding_owner {
     FINDING_OWNER_UNKNOWN,
     FINDING_OWNER_USER,    /* files outside of the system's folders */
-    FINDING_OWNER_LIBRARY, /* installed on the system: libraries, programs of a distribution */
+    FINDING_OWNER_LIBRARY, /* installed on the system, or compiled into the program from there */
     FINDING_OWNER_KERNEL,
+    /* An interpreter or a runtime: somebody's program runs in it, and which line of that is not
+     * known. Its own source is never the place to look at. */
+    FINDING_OWNER_INTERPRETER,
     FINDING_OWNERS,
 };
 
@@ -105,16 +117,18 @@ struct finding_affected { /* one of several places with the same trouble (M25) *
 struct finding {
     const char *detector; /* id of its row in detect/detectors.c */
     const char *title;    /* one line for people, with the number that matters */
+    enum finding_class class;
     enum finding_verdict verdict;
     const char *reason; /* of a verdict that is no confirmation: the numbers that decide it */
     enum finding_category category;
     enum finding_remedy remedy;
     struct place place;
     uint64_t occurrences;
-    unsigned axes;               /* bits of enum axis (analyze/evidence.h) it rests on */
-    struct estimate recoverable; /* by mending it: what a fixed program would not spend */
-    bool trust;                  /* mending it saves no time: it is about what can be known */
-    double cost_ns;              /* all that is spent in it on the path: the Amdahl ceiling */
+    unsigned axes; /* bits of enum axis (analyze/evidence.h) it rests on */
+    /* By mending it: what a fixed program would not spend. Of the environment: what it took from a
+     * run. Of context nothing. Never more than there is (detect/gates.c). */
+    struct estimate recoverable;
+    double cost_ns; /* all that is spent in it on the path: the Amdahl ceiling */
     /* How much of each row of path_costs its cost is, 0 … 1: so that two findings that speak of
      * the same time are known. NULL: it cannot be said. */
     float *covers;
@@ -130,8 +144,13 @@ struct finding {
     struct finding_affected *affected; /* beyond `place`, when merged */
     size_t affected_count;
 
+    /* It gave way to others that explain the same time: dismissed, yet not wrong. */
+    bool explained;
+    /* Dismissed for what the recording lacks, not for what it shows. */
+    bool unsure;
+
     /* Filled by analyze/opportunity.h. */
-    uint32_t rank;     /* from 1 among confirmed ones; 0 */
+    uint32_t rank;     /* from 1 among confirmed ones that can be fixed; 0 */
     double confidence; /* 0 … 1 */
     double impact, effort, score;
     double path_share; /* of the critical path that is its cost, 0 … 1 */
@@ -153,7 +172,16 @@ void finding_fact(struct findings *findings, struct finding *finding, const char
 void finding_why(struct findings *findings, struct finding *finding, const char *evidence,
                  const char *fmt, ...) PRINTF_LIKE(4, 5);
 
+/* Confirmed, and something to fix: nothing else is ranked or advised. */
+static inline bool finding_is_fix(const struct finding *finding)
+{
+    return finding->verdict == FINDING_CONFIRMED && finding->class == FINDING_FIX;
+}
+/* The evidence sources with that verdict. */
+unsigned finding_angles(const struct finding *finding, enum angle_verdict verdict);
+
 const char *finding_verdict_name(enum finding_verdict verdict);    /* "confirmed" */
+const char *finding_class_name(enum finding_class class);          /* "environment" */
 const char *finding_category_name(enum finding_category category); /* "I/O-DB" */
 const char *finding_owner_name(enum finding_owner owner);          /* "user" */
 const char *finding_remedy_name(enum finding_remedy remedy);       /* "batch" */

@@ -62,6 +62,13 @@ struct value value_tone(struct value value, enum tone tone)
     return value;
 }
 
+struct value value_about(struct value value)
+{
+    bool number = value.kind == VALUE_INT || value.kind == VALUE_UINT || value.kind == VALUE_REAL;
+    value.about = number && value_number(&value) != 0;
+    return value;
+}
+
 static struct value container(struct arena *arena, enum value_kind kind)
 {
     struct value_items *items = ARENA_NEW(arena, struct value_items);

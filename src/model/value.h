@@ -50,6 +50,7 @@ struct value {
     enum value_kind kind;
     enum unit unit;
     enum tone tone; /* colour on a terminal; carries no meaning of its own */
+    bool about;     /* a number that was estimated, from samples: people see "~" before it */
     union {
         bool truth;
         int64_t i64;
@@ -112,6 +113,8 @@ struct value value_real(double number, enum unit unit);
 struct value value_text(const char *text);
 struct value value_str(struct str text);
 struct value value_tone(struct value value, enum tone tone);
+/* A number other than 0 as one that was estimated; anything else as it is. */
+struct value value_about(struct value value);
 /* The reason is formatted into the arena. */
 struct value value_na_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -11,6 +11,9 @@
 
 #include <stdint.h>
 
+/* How the names of pipes end that whyslow itself reads: what the target prints into them. */
+#define OBJECT_TO_WHYSLOW " to whyslow"
+
 enum object_kind {
     OBJECT_NONE = 0,
     OBJECT_FILE = 1,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNKNOWNS_MAX = 3 };
+enum { UNKNOWNS_MAX = 3, STEPS_TELLING = 6 };
 
 static const char *const names[GROWTH_LAWS] = {
     [GROWTH_CONSTANT] = "constant", [GROWTH_LOG] = "log n",           [GROWTH_LINEAR] = "linear",
@@ -169,6 +169,24 @@ static double criterion(const struct growth_fit *fit, size_t count)
     return n * log(variance) + 2 * k + penalty;
 }
 
+/* Of one law against another, both growing. More steps than a few do not tell more: what a law
+ * misses, it misses at all of them alike. */
+static double shape_criterion(const struct growth_fit *fit, double floor, size_t count)
+{
+    return fmin((double)count, STEPS_TELLING) * log(fit->error * fit->error + floor * floor);
+}
+
+/* How far the cost strays from any law, all steps together: only of what grows. */
+static double systematic_of(const struct growth_fit *fit, const double *units, size_t count)
+{
+    double sum = 1e-8;
+    for (size_t i = 0; i < count; i++) {
+        double grown = GROWTH_SYSTEMATIC * (1 - fit->base / growth_at(fit, units[i]));
+        sum += grown * grown / (double)count;
+    }
+    return sqrt(sum);
+}
+
 static int better(const void *a, const void *b)
 {
     const struct growth_fit *x = a, *y = b;
@@ -179,18 +197,44 @@ static int better(const void *a, const void *b)
 static void fit_all(const double *units, const double *costs, size_t count,
                     struct growth_fit fits[GROWTH_LAWS])
 {
-    double score[GROWTH_LAWS], best = INFINITY, sum = 0;
+    double score[GROWTH_LAWS], best = INFINITY, sum = 0, growing = 0;
+    int closest = GROWTH_LOG;
     for (int law = 0; law < GROWTH_LAWS; law++) {
         fit_law(units, costs, count, (enum growth_law)law, &fits[law]);
         score[law] = criterion(&fits[law], count);
         best = fmin(best, score[law]);
-    }
-    for (int law = 0; law < GROWTH_LAWS; law++) {
-        fits[law].weight = exp((best - score[law]) / 2);
-        sum += fits[law].weight;
+        if (law != GROWTH_CONSTANT && fits[law].error < fits[closest].error)
+            closest = law;
     }
     for (int law = 0; law < GROWTH_LAWS; law++)
-        fits[law].weight /= sum;
+        sum += exp((best - score[law]) / 2);
+    fits[GROWTH_CONSTANT].weight = exp((best - score[GROWTH_CONSTANT]) / 2) / sum;
+    double floor = systematic_of(&fits[closest], units, count);
+    best = shape_criterion(&fits[closest], floor, count);
+    for (int law = GROWTH_CONSTANT + 1; law < GROWTH_LAWS; law++) {
+        fits[law].weight = exp((best - shape_criterion(&fits[law], floor, count)) / 2);
+        growing += fits[law].weight;
+    }
+    for (int law = GROWTH_CONSTANT + 1; law < GROWTH_LAWS; law++)
+        fits[law].weight *= (1 - fits[GROWTH_CONSTANT].weight) / growing;
+}
+
+static double power_between(const double *units, const double *costs, size_t from, size_t to)
+{
+    return costs[from] > 0 && costs[to] > costs[from]
+               ? log(costs[to] / costs[from]) / log(units[to] / units[from])
+               : 0;
+}
+
+double growth_next(const double *units, const double *costs, size_t count, double next_units)
+{
+    if (count == 0)
+        return 0;
+    size_t last = count - 1;
+    double power = count > 1 ? fmin(power_between(units, costs, last - 1, last),
+                                    power_between(units, costs, 0, last))
+                             : 0;
+    return costs[last] * pow(next_units / units[last], power);
 }
 
 static int steps_check(const struct growth_step *steps, size_t count, size_t different_min)

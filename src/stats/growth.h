@@ -2,10 +2,13 @@
  *
  * Growth: cost(n) = a + b*f(n), a and b not negative, fitted by least squares of
  * the relative error over the medians of the steps, so that the small steps
- * count as much as the large ones. Laws are weighed by Akaike's criterion for
- * small samples; its weights add up to 1. Since medians of few runs stray, the
- * runs of every step are also drawn anew many times: `wins` is the share of
- * these draws in which a law came out first.
+ * count as much as the large ones. Whether it grows at all is weighed by Akaike's
+ * criterion for small samples. By which law is weighed with the error that no run
+ * takes away: programs keep to laws only to GROWTH_SYSTEMATIC of what grows (caches,
+ * allocators, input that is no average), so that laws that differ by less over the
+ * steps at hand share the weight, however exact the medians are. Weights add up to 1.
+ * Since medians of few runs stray, the runs of every step are also drawn anew many
+ * times: `wins` is the share of these draws in which a law came out first.
  *
  * Threads: the universal scalability law, throughput(n) =
  * rate*n / (1 + contention*(n-1) + coherency*n*(n-1)), none of the three
@@ -30,6 +33,7 @@ enum growth_law {
 
 const char *growth_law_name(enum growth_law law); /* "n log n" */
 
+#define GROWTH_SYSTEMATIC 0.1
 enum { GROWTH_STEPS_MIN = 4, GROWTH_STEPS_MAX = 64, GROWTH_DRAWS = 500 };
 
 /* One step: how many units, and the cost of every run at it. */
@@ -43,7 +47,7 @@ struct growth_fit {
     enum growth_law law;
     double base;   /* a */
     double factor; /* b */
-    double weight; /* Akaike's, 0 to 1 */
+    double weight; /* what the steps can tell, 0 to 1 */
     double wins;   /* share of the draws, 0 to 1 */
     double error;  /* root mean square of the relative error, 0.05 is 5% */
 };
@@ -53,6 +57,9 @@ struct growth_fit {
 MUST_USE int growth_fit(const struct growth_step *steps, size_t count, uint64_t seed,
                         struct growth_fit ret[GROWTH_LAWS]);
 double growth_at(const struct growth_fit *fit, double units);
+/* What a step will cost at least, from those before in the order of their sizes: it goes on as it
+ * grew from the last but one to the last, or all along if that is less: one run each is noisy. */
+double growth_next(const double *units, const double *costs, size_t count, double next_units);
 
 struct scalability_fit {
     double rate;                            /* work per unit of cost of one thread */
