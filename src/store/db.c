@@ -71,6 +71,10 @@ static const char *remedy_for(int error)
 
 int db_why(sqlite3 *db, int rc, const char *doing, const char *path, struct why *why)
 {
+    if (rc == SQLITE_READONLY_DBMOVED) /* which SQLite calls a file that is only for reading */
+        return why_set(why, WHY_FAILED, ESTALE,
+                       "record again, and leave the file where it is until whyslow ends",
+                       "cannot %s '%s': it was moved or removed meanwhile", doing, path);
     int error = db_errno(db, rc);
     enum why_kind kind = error == EROFS || error == EACCES || error == EPERM ? WHY_DENIED
                                                                              : WHY_FAILED;
@@ -111,7 +115,8 @@ int db_path(const char *path, char *ret, size_t size)
 int db_path_uri(const char *path, const char *query, char *ret, size_t size)
 {
     static const char hex[] = "0123456789abcdef";
-    size_t at = (size_t)snprintf(ret, size, "file:%s", path[0] == '/' ? "" : "./");
+    /* With no host: else "//tmp/x" would be a file of the host "tmp". */
+    size_t at = (size_t)snprintf(ret, size, "file:%s", path[0] == '/' ? "//" : "./");
     for (const char *c = path; *c; c++) {
         if (at + 4 > size)
             return -ENAMETOOLONG;

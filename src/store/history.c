@@ -1,10 +1,12 @@
 /* One row a result, one row a metric of it. Writing is one transaction a result. */
 #include "store/history.h"
 
+#include "base/fd.h"
 #include "stats/summary.h"
 #include "store/db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +94,9 @@ int history_open(const char *path, bool create, struct history **ret, struct why
         history_close(history);
         return why_errno(why, -r, "choose a shorter --store", "cannot open '%s'", path);
     }
+    /* For its owner alone from the first moment: commands are in it. */
+    int made = create ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    fd_close(&made); /* before SQLite locks it */
     int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(name, &history->db, flags, NULL);
     if (rc == SQLITE_OK)

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,14 +81,35 @@ static int size_check(const char *path, const unsigned char *head, const struct 
                    (unsigned long long)identity->size_bytes, (unsigned long long)wanted);
 }
 
-static int wal_look(const char *path, struct identity *identity, struct why *why)
+/* Is what lies beside the recording of the same owner, or of somebody who may change it anyway? */
+static bool is_of_owner(const struct stat *st, const struct stat *recording)
 {
-    int n = snprintf(identity->wal, sizeof(identity->wal), "%s-wal", path);
+    return S_ISREG(st->st_mode) &&
+           (st->st_uid == recording->st_uid || st->st_uid == 0 || st->st_uid == geteuid());
+}
+
+/* The log overrides what the recording says: whoever left one there would speak for it. */
+static int wal_look(const char *path, const struct stat *recording, struct identity *identity,
+                    struct why *why)
+{
+    char real[PATH_MAX], index[PATH_MAX + 8]; /* SQLite looks beside the file, not beside a link */
+    const char *beside = realpath(path, real) ? real : path;
+    int n = snprintf(identity->wal, sizeof(identity->wal), "%s-wal", beside);
     if (n < 0 || (size_t)n >= sizeof(identity->wal))
         return why_errno(why, ENAMETOOLONG, "use a shorter path", "cannot open '%s'", path);
+    snprintf(index, sizeof(index), "%s-shm", beside);
     struct stat st;
-    identity->has_wal = stat(identity->wal, &st) == 0 && st.st_size > 0;
-    if (identity->has_wal && access(identity->wal, R_OK) < 0)
+    identity->foreign_index = lstat(index, &st) == 0 && !is_of_owner(&st, recording);
+    if (lstat(identity->wal, &st) < 0 || (S_ISREG(st.st_mode) && st.st_size == 0))
+        return 0;
+    if (!is_of_owner(&st, recording))
+        return why_set(why, WHY_DENIED, EPERM,
+                       "copy the recording alone to another folder to read it without that log",
+                       "'%s' beside '%s' belongs to another user or is a link: its log is not "
+                       "believed",
+                       identity->wal, path);
+    identity->has_wal = true;
+    if (access(identity->wal, R_OK) < 0)
         return why_errno(why, errno, "ask the owner for it, or run as the user who recorded",
                          "'%s' was cut off and continues in '%s', which cannot be read", path,
                          identity->wal);
@@ -143,7 +166,7 @@ int identify_recording(const char *path, struct identity *ret, struct why *why)
         .schema = be32(head + 60),
         .wal_mode = head[18] == 2 || head[19] == 2,
     };
-    r = wal_look(path, &identity, why);
+    r = wal_look(path, &st, &identity, why);
     if (r == 0)
         r = size_check(path, head, &identity, why);
     if (r == 0)

@@ -14,6 +14,7 @@ struct identity {
     uint32_t schema;    /* user_version of the header */
     bool wal_mode;      /* the header says that a log may lie beside it */
     bool has_wal;       /* and it does, with something in it */
+    bool foreign_index; /* the log's index (-shm) is another user's */
     char wal[4096 + 8]; /* its name */
 };
 

@@ -1,10 +1,12 @@
 /* Getting at the content without touching the file.
  *
- * A finished recording is one file and simply opens. One that was cut off has
- * its last part in a log (-wal) beside it, for which SQLite wants an index file
- * (-shm): where it cannot make one (read-only folder, other user), file and log
- * are copied to a temporary folder and read there. */
+ * A finished recording is one file and simply opens; what lies beside it, or
+ * will in a moment, is not looked at. One that was cut off has its last part in
+ * a log (-wal) beside it, for which SQLite wants an index file (-shm): where it
+ * cannot make one (read-only folder, other user), or somebody else has, file and
+ * log are copied to a temporary folder and read there. */
 #include "base/fd.h"
+#include "base/temporary.h"
 #include "store/db.h"
 #include "store/reader_parts.h"
 
@@ -115,16 +117,15 @@ static int open_copy_in(const char *folder, const char *path, const struct ident
 static int open_copy(const char *path, const struct identity *identity, sqlite3 **ret,
                      struct why *why)
 {
-    const char *tmp = getenv("TMPDIR");
     char folder[PATH_MAX];
-    int n = snprintf(folder, sizeof(folder), "%s/whyslow-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (n < 0 || (size_t)n >= sizeof(folder) || !mkdtemp(folder))
-        return why_errno(why, errno, "set TMPDIR to a folder you may write to",
+    int r = temporary_folder(folder);
+    if (r < 0)
+        return why_errno(why, -r, "set TMPDIR to a folder you may write to",
                          "'%s' was cut off and lies in a folder where it cannot be completed; "
                          "no temporary folder for a copy",
                          path);
-    int r = open_copy_in(folder, path, identity, ret, why);
-    rmdir(folder);
+    r = open_copy_in(folder, path, identity, ret, why);
+    temporary_remove(folder);
     return r;
 }
 
@@ -138,21 +139,19 @@ int reader_connect(const char *path, const struct identity *identity, sqlite3 **
                    struct why *why)
 {
     char name[2 * PATH_MAX];
-    if (db_path(path, name, sizeof(name)) < 0)
+    if ((identity->has_wal ? db_path(path, name, sizeof(name))
+                           : db_path_uri(path, "immutable=1", name, sizeof(name))) < 0)
         return why_errno(why, ENAMETOOLONG, "use a shorter path", "cannot open '%s'", path);
     AUTO(db_close) sqlite3 *db = NULL;
-    int rc = try_open(name, SQLITE_OPEN_READONLY, &db);
-    if (is_about_place(rc) && identity->has_wal) {
+    bool copied = identity->has_wal && identity->foreign_index;
+    int uri = identity->has_wal ? 0 : SQLITE_OPEN_URI;
+    int rc = copied ? SQLITE_OK : try_open(name, SQLITE_OPEN_READONLY | uri, &db);
+    if (copied || (is_about_place(rc) && identity->has_wal)) {
         db_close(&db);
         int r = open_copy(path, identity, &db, why);
         if (r < 0)
             return r;
         rc = SQLITE_OK;
-    } else if (is_about_place(rc) && db_path_uri(path, "immutable=1", name, sizeof(name)) == 0) {
-        /* In log mode, but without a log: complete, only that SQLite wants to
-         * prepare for writers, of which there are none. */
-        db_close(&db);
-        rc = try_open(name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db);
     }
     if (rc == SQLITE_OK)
         rc = harden(db);

@@ -4,6 +4,7 @@
 #include "store/writer.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "store/db.h"
 #include "store/schema.h"
@@ -534,9 +535,10 @@ void recording_writer_close(struct recording_writer *writer)
     free(writer);
 }
 
-static int writer_start(struct recording_writer *writer, struct why *why)
+static int writer_start(struct recording_writer *writer, int *held, struct why *why)
 {
     int r = writer_open_file(writer->path, &writer->db, why);
+    fd_close(held);
     if (r < 0)
         return r;
     int rc = writer_prepare(writer);
@@ -563,13 +565,14 @@ int recording_create(const char *path, const struct recording_opts *opts,
     writer->clock_ns = opts->clock_ns ? opts->clock_ns : clock_mono_ns;
     writer->interval_ns = opts->commit_interval_ns ? opts->commit_interval_ns : NS_PER_SEC;
     writer->path = strdup(path);
+    AUTO(fd_close) int held = -1;
     int r = writer->path && chunk_encoder_init(&writer->encoder) == 0 ? 0 : why_nomem(why);
     if (r == 0)
-        r = writer_create_file(path, opts->version, why);
+        r = writer_create_file(path, opts->version, &held, why);
     if (r == 0) {
-        r = writer_start(writer, why);
+        r = writer_start(writer, &held, why);
         if (r < 0)
-            unlink(path); /* ours, just made, and without a sample in it */
+            writer_remove_file(path); /* ours, just made, and without a sample in it */
     }
     if (r < 0) {
         recording_writer_close(writer);

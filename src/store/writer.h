@@ -40,6 +40,10 @@ struct recording_writer;
 MUST_USE int recording_create(const char *path, const struct recording_opts *opts,
                               struct recording_writer **ret, struct why *why);
 
+/* Of a recording of ours whose writer was killed: what lies beside it goes into it, so that it is
+ * one file. -EBUSY: somebody still writes or reads it. */
+MUST_USE int recording_fold(const char *path);
+
 /* Valid until recording_writer_close(). */
 struct sink *recording_writer_sink(struct recording_writer *writer);
 

@@ -264,5 +264,9 @@ MUST_USE int writer_heap_events_flush(struct recording_writer *writer);
 void writer_heap_events_deinit(struct recording_writer *writer);
 
 /* writer_create.c */
-MUST_USE int writer_create_file(const char *path, const char *version, struct why *why);
+/* *held: an fd that keeps others from sweeping it away, to be closed when it has been opened:
+ * SQLite writes to -wal from then on. */
+MUST_USE int writer_create_file(const char *path, const char *version, int *held, struct why *why);
+/* What that made, where it comes to nothing. */
+void writer_remove_file(const char *path);
 MUST_USE int writer_open_file(const char *path, sqlite3 **ret, struct why *why);
