@@ -6,7 +6,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -47,9 +46,9 @@ uint32_t build_crc32(uint32_t crc, const void *data, size_t len)
 
 static int file_crc32(const char *path, uint64_t deadline_ns, uint32_t *ret)
 {
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO(fd_close) int fd = file_open_regular(path);
     if (fd < 0)
-        return -errno;
+        return fd;
     uint32_t crc = 0;
     char buffer[1 << 16];
     for (uint64_t sum = 0; sum <= BUILD_CRC_BYTES_MAX;) {

@@ -4,7 +4,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -87,13 +86,17 @@ static int sections_check(struct build_elf *file, struct why *why)
 static int file_check(struct build_elf *file, struct why *why)
 {
     struct stat st;
-    if (fstat(file->fd, &st) < 0)
-        return why_errno(why, errno, NULL, "cannot look at '%s'", file->path);
-    if (S_ISDIR(st.st_mode))
+    if (file->fd == -EISDIR)
         return why_errno(why, EISDIR, "name the program in it", "cannot read '%s'", file->path);
-    if (!S_ISREG(st.st_mode))
+    if (file->fd == -EINVAL)
         return why_set(why, WHY_USAGE, ENOEXEC, "name a program", "'%s' is not a regular file",
                        file->path);
+    if (file->fd < 0)
+        return why_errno(why, -file->fd,
+                         file->fd == -EACCES ? "run as a user who may read it" : NULL,
+                         "cannot open '%s'", file->path);
+    if (fstat(file->fd, &st) < 0)
+        return why_errno(why, errno, NULL, "cannot look at '%s'", file->path);
     file->size_bytes = (uint64_t)st.st_size;
     char magic[SELFMAG];
     if (pread(file->fd, magic, sizeof(magic), 0) != sizeof(magic) ||
@@ -108,11 +111,7 @@ int build_elf_open(struct arena *arena, const char *path, uint64_t deadline_ns,
 {
     AUTO(build_elf_close)
     struct build_elf file = {.arena = arena, .path = path, .fd = -1, .deadline_ns = deadline_ns};
-    /* Not blocking: opening a pipe would wait for a writer. */
-    file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file.fd < 0)
-        return why_errno(why, errno, errno == EACCES ? "run as a user who may read it" : NULL,
-                         "cannot open '%s'", path);
+    file.fd = file_open_regular(path);
     int r = file_check(&file, why);
     if (r < 0)
         return r;

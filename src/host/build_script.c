@@ -4,7 +4,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,14 +47,13 @@ static struct str env_program(struct str arguments)
 int build_script_read(struct arena *arena, const char *path, const char **ret_interpreter,
                       struct why *why)
 {
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return why_errno(why, errno, errno == EACCES ? "run as a user who may read it" : NULL,
+    AUTO(fd_close) int fd = file_open_regular(path);
+    bool is_file = fd != -EINVAL && fd != -EISDIR;
+    if (fd < 0 && is_file)
+        return why_errno(why, -fd, fd == -EACCES ? "run as a user who may read it" : NULL,
                          "cannot open '%s'", path);
     char buffer[SCRIPT_LINE_BYTES_MAX];
-    struct stat st;
-    ssize_t len = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, buffer, sizeof(buffer), 0)
-                                                             : 0;
+    ssize_t len = is_file ? pread(fd, buffer, sizeof(buffer), 0) : 0;
     if (len < 2 || buffer[0] != '#' || buffer[1] != '!') {
         *ret_interpreter = NULL;
         return 0;

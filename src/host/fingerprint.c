@@ -290,8 +290,6 @@ struct value fingerprint_read(const struct fingerprint_input *input)
     };
     struct arena *arena = input->host->arena;
     struct fp fp = {.input = input, .host = input->host, .arena = arena, .proc = "/proc/self"};
-    /* The tools answer while we read. */
-    fp.tools = host_is_live(fp.host) ? fp_tools_start(arena) : NULL;
     if (input->pid > 0)
         fp.proc = arena_printf(arena, "/proc/%d", input->pid);
     fp.stat_ns = clock_mono_ns();
@@ -306,8 +304,6 @@ struct value fingerprint_read(const struct fingerprint_input *input)
     struct value all = value_map(arena);
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
         struct value map = value_map(arena);
-        if (strcmp(groups[i].key, "toolchain") == 0)
-            fp_tools_finish(fp.tools);
         if (strcmp(groups[i].key, "build") == 0 && input->binary)
             map = build_info_value(arena, input->binary);
         group_read(&fp, groups[i].key, &map);

@@ -23,7 +23,6 @@ struct fp {
     const struct fp_mount *mount;      /* of the folder; NULL with the reason: */
     const char *mount_na;              /* why there is none */
     const struct fp_cgroups *cgroups;  /* never NULL; may be empty */
-    struct fp_tools *tools;            /* NULL under a fake root */
     const struct fp_container *inside; /* container and hypervisor; never NULL */
     double resident_share;             /* of the binary, 0 to 1; NaN with the reason: */
     const char *resident_na;
@@ -89,12 +88,7 @@ void fp_mount_find(struct fp *fp);
 fp_reader fp_kernel_arch, fp_kernel_flags, fp_kernel_preemption, fp_kernel_distribution;
 
 /* fp_toolchain.c */
-struct fp_tools;
 fp_reader fp_tool_version, fp_libc_version, fp_own_version;
-/* Starts them all; every start is followed by one finish, which leaves no process behind.
- * NULL when out of memory, which finish accepts. */
-struct fp_tools *fp_tools_start(struct arena *arena);
-void fp_tools_finish(struct fp_tools *all);
 
 /* fp_isolation.c */
 struct fp_container;

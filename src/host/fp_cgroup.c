@@ -1,6 +1,7 @@
 /* isolation.cgroup*: the limits that hold for the target, for cgroup v2, v1 and both mixed.
  * A limit anywhere above a process holds for it, so the tightest on the way up is the answer. */
 #include "host/fp.h"
+#include "host/memory_limit.h"
 #include "host/mounts.h"
 
 #include <errno.h>
@@ -198,6 +199,16 @@ struct value fp_cgroup_memory_limit(const struct fp *fp, const struct fp_field *
         return value_na(na);
     double bytes = limit_least(fp, hierarchy, v2, memory_limit);
     return isinf(bytes) ? value_text("unlimited") : value_uint((uint64_t)bytes, UNIT_BYTES);
+}
+
+double memory_limit_bytes(const struct host *host)
+{
+    struct fp fp = {.host = host, .arena = host->arena, .proc = "/proc/self"};
+    bool v2;
+    const char *na;
+    fp.cgroups = fp_cgroups_find(&fp);
+    const struct hierarchy *hierarchy = controller_get(&fp, MEMORY, &v2, &na);
+    return hierarchy ? limit_least(&fp, hierarchy, v2, memory_limit) : INFINITY;
 }
 
 struct value fp_cgroup_cpuset(const struct fp *fp, const struct fp_field *field)

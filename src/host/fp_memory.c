@@ -92,13 +92,14 @@ static int count_resident(int fd, size_t len, double *ret_share, const char **re
 
 int fp_resident_share(const char *path, double *ret_share, const char **ret_na)
 {
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO(fd_close) int fd = file_open_regular(path);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0) {
+    bool is_file = fd != -EINVAL && fd != -EISDIR;
+    if (is_file && (fd < 0 || fstat(fd, &st) < 0)) {
         *ret_na = "the binary cannot be opened";
-        return -errno;
+        return fd < 0 ? fd : -errno;
     }
-    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
+    if (!is_file || st.st_size <= 0) {
         *ret_na = "the target is no regular file with content";
         return -EINVAL;
     }

@@ -14,7 +14,7 @@ enum { GIT_FILE_MAX = 1024 * 1024, GIT_PACKED_MAX = 64 * 1024 * 1024, GIT_LINKS_
 
 static bool git_read(struct arena *arena, const char *path, size_t size_max, struct str *ret)
 {
-    if (file_read(arena, path, size_max, ret, NULL) < 0)
+    if (file_read_own(arena, path, size_max, ret, NULL) < 0)
         return false;
     *ret = str_trim(*ret);
     return true;

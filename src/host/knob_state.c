@@ -2,6 +2,7 @@
 #include "host/knob_state.h"
 
 #include "base/fd.h"
+#include "base/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static void json_release(json_t **json)
 int knob_state_lock(const struct host *host, int *ret_fd, struct why *why)
 {
     const char *folder = host_path(host, STATE_FOLDER);
-    int r = folder_make(folder, why);
+    int r = folder_make_shared(folder, why);
     if (r < 0)
         return r;
     AUTO(fd_close) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -105,10 +106,11 @@ int knob_state_load(const struct host *host, struct knob_state *ret, struct why 
         *ret = (struct knob_state){0};
         return 0;
     }
-    if (st.st_uid != 0 && st.st_uid != geteuid())
+    if (!trust_stat(&st))
         return why_set(why, WHY_DENIED, EPERM, "see who wrote it, then remove it",
-                       "'%s' belongs to user %u: its values are not written back", path,
-                       (unsigned)st.st_uid);
+                       "'%s' belongs to user %u, or others may write it: its values are not "
+                       "written back",
+                       path, (unsigned)st.st_uid);
     struct str text;
     int r = file_read(host->arena, path, STATE_BYTES_MAX, &text, why);
     if (r < 0)
@@ -160,6 +162,8 @@ int knob_state_save(const struct host *host, const struct knob_state *state, str
     text[len] = '\n'; /* over the NUL: the length is known */
     int r = file_write_atomic(path, text, len + 1, why);
     free(text);
+    if (r == 0 && chmod(path, 0644) < 0) /* as readable as the knobs */
+        r = why_errno(why, errno, NULL, "cannot make '%s' readable", path);
     return r < 0 ? r : folder_sync(host, why);
 }
 

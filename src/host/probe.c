@@ -422,6 +422,8 @@ static int preload_try(char *text, size_t size)
     pid_t pid = 0;
     int r = posix_spawn_file_actions_adddup2(&actions, theirs, 2);
     if (r == 0)
+        r = posix_spawn_file_actions_addchdir_np(&actions, "/");
+    if (r == 0)
         r = posix_spawn(&pid, "/bin/true", &actions, NULL, argv, env);
     posix_spawn_file_actions_destroy(&actions);
     if (r != 0)

@@ -2,6 +2,7 @@
 #include "target/callgrind.h"
 
 #include "base/str.h"
+#include "base/temporary.h"
 #include "target/program.h"
 #include "target/spawn.h"
 
@@ -14,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 65536, PROCESSES_MAX = 100000, FIXED_ARGUMENTS = 6 };
+enum { ARGUMENTS_MAX = 65536, PROCESSES_MAX = 100000, FIXED_ARGUMENTS = 7 };
 
 static_assert(PATH_MAX <= 4096, "a path must fit");
 
 int callgrind_find(char ret_path[4096], struct why *why)
 {
     char path[PATH_MAX];
-    if (program_find("valgrind", path, NULL) < 0)
+    if (program_find_own("valgrind", path, NULL) < 0)
         return why_set(why, WHY_DENIED, ENOENT,
                        "install valgrind (Debian, Ubuntu: apt install valgrind); or gate on time "
                        "without --counts",
@@ -80,10 +81,8 @@ static int folder_take(const char *folder, struct callgrind_result *ret, struct 
             ret->instructions += instructions;
             ret->processes++;
         }
-        unlink(path);
     }
     closedir(dir);
-    rmdir(folder);
     if (r == 0 && ret->processes == 0)
         r = why_set(why, WHY_FAILED, ENOENT, "try it by hand: valgrind --tool=callgrind CMD",
                     "callgrind wrote nothing");
@@ -99,10 +98,11 @@ static int run(const char *valgrind, const struct callgrind_opts *opts, const ch
     const char **argv = calloc(count + FIXED_ARGUMENTS + 1, sizeof(*argv));
     if (!argv)
         return why_nomem(why);
-    char file[PATH_MAX];
+    char file[PATH_MAX + 64];
     snprintf(file, sizeof(file), "--callgrind-out-file=%s/%%p", folder);
     size_t at = 0;
     argv[at++] = "valgrind";
+    argv[at++] = "--command-line-only=yes"; /* no .valgrindrc of the folder we happen to be in */
     argv[at++] = "--tool=callgrind";
     argv[at++] = "--quiet";
     argv[at++] = "--trace-children=yes";
@@ -127,18 +127,16 @@ static int run(const char *valgrind, const struct callgrind_opts *opts, const ch
 int callgrind_count(const char *valgrind, const struct callgrind_opts *opts,
                     struct callgrind_result *ret, struct why *why)
 {
-    const char *temporary = getenv("TMPDIR");
-    char folder[PATH_MAX / 2];
-    int n = snprintf(folder, sizeof(folder), "%s/whyslow-counts-XXXXXX",
-                     temporary && *temporary ? temporary : "/tmp");
-    if (n < 0 || (size_t)n >= sizeof(folder) || !mkdtemp(folder))
-        return why_errno(why, errno, "set TMPDIR to a folder you may write to",
-                         "cannot make a folder for callgrind's files in '%s'",
-                         temporary && *temporary ? temporary : "/tmp");
+    char folder[PATH_MAX];
+    int r = temporary_folder(folder);
+    if (r < 0)
+        return why_errno(why, -r, "set TMPDIR to a folder you may write to",
+                         "cannot make a folder for callgrind's files in '%s'", folder);
     struct spawn_result spawned = {0};
     struct callgrind_result result = {0};
-    int r = run(valgrind, opts, folder, &spawned, why);
+    r = run(valgrind, opts, folder, &spawned, why);
     int cleaned = folder_take(folder, &result, r < 0 ? NULL : why);
+    temporary_remove(folder);
     bool ended = spawned.timed_out || spawned.interrupted;
     if (r < 0)
         return r;

@@ -77,6 +77,11 @@ int preload_open(struct preload **ret, struct why *why)
     return 0;
 }
 
+void preload_share(const struct preload *preload, int pid)
+{
+    preload_file_share(&preload->file, pid);
+}
+
 void preload_close(struct preload *preload)
 {
     if (!preload)

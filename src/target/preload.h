@@ -15,6 +15,8 @@
 struct preload;
 
 MUST_USE int preload_open(struct preload **ret, struct why *why);
+/* The target is started: its library stays while it lives, even if we are killed. */
+void preload_share(const struct preload *preload, int pid);
 void preload_close(struct preload *preload); /* NULL is fine */
 
 /* "NAME=value", ends with NULL; for spawn_opts.environment. Lives as long as `preload`. */

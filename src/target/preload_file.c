@@ -3,6 +3,8 @@
 
 #include "base/fd.h"
 #include "base/sha256.h"
+#include "base/temporary.h"
+#include "base/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,19 +48,16 @@ static int folder_try(struct preload_file *file, const char *parent,
 {
     if (!is_for_loader(parent))
         return -EINVAL;
-    int folder = snprintf(file->folder, sizeof(file->folder), "%s/whyslow-XXXXXX", parent);
-    if (folder < 0 || (size_t)folder + strlen(blob->name) + 2 > sizeof(file->path)) {
-        file->folder[0] = '\0';
-        return -ENAMETOOLONG;
-    }
-    if (!mkdtemp(file->folder)) {
-        int r = -errno;
+    /* Who can rename our folder can put another library in its place. */
+    if (access(parent, F_OK) == 0 && !trust_path(parent))
+        return -EPERM;
+    int r = temporary_folder_in(parent, file->folder);
+    if (r < 0) {
         file->folder[0] = '\0';
         return r;
     }
-    memcpy(file->path, file->folder, (size_t)folder);
-    snprintf(file->path + folder, sizeof(file->path) - (size_t)folder, "/%s", blob->name);
-    int r = library_write(file->path, blob);
+    int n = snprintf(file->path, sizeof(file->path), "%s/%s", file->folder, blob->name);
+    r = n < 0 || (size_t)n >= sizeof(file->path) ? -ENAMETOOLONG : library_write(file->path, blob);
     /* A child that runs as somebody else must find the library, or its loader complains. The
      * name is not to be guessed, and there is nothing secret in it. */
     if (r == 0 && geteuid() == 0 && chmod(file->folder, 0711) < 0)
@@ -72,7 +71,7 @@ int preload_file_make(const struct preload_blob *blob, struct preload_file *ret,
 {
     /* Root's runtime folder is closed to others, among whom children may be. */
     const char *const parents[] = {geteuid() != 0 ? getenv("XDG_RUNTIME_DIR") : NULL,
-                                   getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
+                                   trust_temporary(), "/tmp", "/var/tmp", "/dev/shm"};
     int r = -ENOENT;
     for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
         int tried = folder_try(ret, parents[i], blob);
@@ -86,13 +85,13 @@ int preload_file_make(const struct preload_blob *blob, struct preload_file *ret,
                      "/tmp, /var/tmp or /dev/shm");
 }
 
-/* Only we can change what lies there. Root's programs may become somebody else, who must be able
- * to read it, and trust every folder on the way. */
+/* Only we can change what lies there, or rename the folder or one on the way. Root's programs may
+ * become somebody else, who must be able to read it, and trust every folder, too. */
 static bool folder_is_safe(const char *folder)
 {
     char path[PATH_MAX];
     struct stat st;
-    if (!realpath(folder, path))
+    if (!trust_path(folder) || !realpath(folder, path))
         return false;
     if (geteuid() != 0)
         return stat(path, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
@@ -148,10 +147,11 @@ int preload_file_keep(const struct preload_blob *blob, const char *cache_dir,
         return -ENAMETOOLONG;
     if (file_check(ret->path, blob) == 0)
         return 0;
-    n = snprintf(fresh, sizeof(fresh), "%s/%s.%d", cache_dir, hash_text, (int)getpid());
-    if (n < 0 || (size_t)n >= sizeof(fresh))
+    n = snprintf(fresh, sizeof(fresh), "%s/%s", cache_dir, hash_text);
+    if (n < 0 || (size_t)n >= sizeof(fresh) - 16)
         return -ENAMETOOLONG;
-    unlink(fresh);
+    temporary_sweep_beside(fresh, "");
+    snprintf(fresh + n, sizeof(fresh) - (size_t)n, ".%d", (int)getpid());
     int r = library_write(fresh, blob);
     if (r == 0 && rename(fresh, ret->path) < 0)
         r = -errno;
@@ -160,11 +160,16 @@ int preload_file_keep(const struct preload_blob *blob, const char *cache_dir,
     return r < 0 ? r : file_check(ret->path, blob);
 }
 
+void preload_file_share(const struct preload_file *file, int pid)
+{
+    if (file->folder[0])
+        temporary_share(file->folder, pid);
+}
+
 void preload_file_remove(struct preload_file *file)
 {
     if (!file->folder[0])
         return;
-    unlink(file->path);
-    rmdir(file->folder);
+    temporary_remove(file->folder);
     file->folder[0] = '\0';
 }

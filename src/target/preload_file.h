@@ -26,4 +26,7 @@ MUST_USE int preload_file_make(const struct preload_blob *blob, struct preload_f
 /* In the cache, where the next run finds it; -errno where that is not safe or not possible. */
 MUST_USE int preload_file_keep(const struct preload_blob *blob, const char *cache_dir,
                                struct preload_file *ret);
+/* The target's, which may outlive us: it and its children find the library for as long as it lives.
+ */
+void preload_file_share(const struct preload_file *file, int pid);
 void preload_file_remove(struct preload_file *file);

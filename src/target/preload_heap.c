@@ -153,6 +153,11 @@ int preload_heap_open(const struct preload_heap_opts *opts, struct preload_heap 
     return 0;
 }
 
+void preload_heap_share(const struct preload_heap *preload, int pid)
+{
+    preload_file_share(&preload->file, pid);
+}
+
 void preload_heap_close(struct preload_heap *preload)
 {
     if (!preload)

@@ -23,6 +23,8 @@ struct preload_heap_opts {
 
 MUST_USE int preload_heap_open(const struct preload_heap_opts *opts, struct preload_heap **ret,
                                struct why *why);
+/* The target is started: its library stays while it lives, even if we are killed. */
+void preload_heap_share(const struct preload_heap *preload, int pid);
 void preload_heap_close(struct preload_heap *preload); /* NULL is fine */
 
 /* "NAME=value", ends with NULL; `others` are those of preload_environment(), or NULL: the two

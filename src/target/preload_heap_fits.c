@@ -31,7 +31,7 @@ enum { MACHINE_HERE = EM_NONE };
 static bool script_follow(char path[PATH_MAX])
 {
     char line[LINE_MAX_BYTES + 1];
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO(fd_close) int fd = file_open_regular(path);
     ssize_t n = fd < 0 ? -1 : pread(fd, line, LINE_MAX_BYTES, 0);
     if (n < 3 || line[0] != '#' || line[1] != '!')
         return false;
@@ -179,11 +179,12 @@ bool preload_heap_fits(const char *program, char *why, size_t why_size)
         snprintf(why, why_size, "the path is too long");
         return false;
     }
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO(fd_close) int fd = file_open_regular(path);
     if (fd < 0 || fstat(fd, &st) < 0) {
-        if (errno == EACCES)
+        if (fd == -EACCES)
             return true; /* it may be run all the same, and mostly it fits */
-        snprintf(why, why_size, "'%.200s' cannot be read: %s", path, strerror(errno));
+        snprintf(why, why_size, "'%.200s' cannot be read: %s", path,
+                 strerror(fd < 0 ? -fd : errno));
         return false;
     }
     if (gets_rights(fd, &st, &what)) {

@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/redact.h"
 #include "base/str.h"
+#include "target/command.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -242,12 +244,23 @@ void proc_exe_read(int pid, char *text, size_t size)
 void proc_command_read(int pid, char *text, size_t size)
 {
     struct str all = {0};
-    if (read_text(pid, 0, "cmdline", text, size - 1, &all) < 0)
+    char words[4096];
+    if (read_text(pid, 0, "cmdline", words, sizeof(words) - 1, &all) < 0)
         all.len = 0;
-    while (all.len > 0 && text[all.len - 1] == '\0')
+    while (all.len > 0 && all.data[all.len - 1] == '\0')
         all.len--;
-    for (size_t i = 0; i < all.len; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    text[all.len] = '\0';
+    struct redact redact = REDACT_INIT;
+    size_t len = 0;
+    text[0] = '\0';
+    for (bool more = all.len > 0; more && len + 1 < size;) {
+        const char *start = all.data;
+        struct str word = str_cut(&all, '\0');
+        more = start + word.len < all.data; /* also before an empty last one */
+        if (command_arguments_are_kept())
+            len += (size_t)snprintf(text + len, size - len, "%.*s", STR_FMT(word));
+        else
+            len += redact_word(&redact, word, text + len, size - len);
+        if (more && len + 1 < size)
+            memcpy(text + len++, " ", 2);
+    }
 }

@@ -49,5 +49,5 @@ MUST_USE int proc_children_read(int pid, int tid, int *pids, size_t max, size_t 
 
 /* NUL-terminated, cut to size; "" when it cannot be read. */
 void proc_exe_read(int pid, char *text, size_t size);
-/* argv joined by blanks. */
+/* argv joined by blanks, as command_shown() has it: without secrets. */
 void proc_command_read(int pid, char *text, size_t size);

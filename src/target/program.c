@@ -2,6 +2,7 @@
 #include "target/program.h"
 
 #include "base/str.h"
+#include "base/trust.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,6 +52,42 @@ static int refuse(const char *name, const char *path, int error, struct why *why
     }
 }
 
+/* `own`: see program_find_own(). */
+static int path_search(const char *name, bool own, char ret_path[PATH_MAX], struct why *why)
+{
+    const char *path = getenv("PATH");
+    struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin");
+    char candidate[PATH_MAX], refused[PATH_MAX];
+    int error = ENOENT;
+    while (rest.len > 0) {
+        struct str folder = str_cut(&rest, ':');
+        if (folder.len == 0)
+            folder = STR(".");
+        if (own && folder.data[0] != '/')
+            continue;
+        int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", STR_FMT(folder), name);
+        if (n < 0 || (size_t)n >= sizeof(candidate))
+            continue;
+        int found = refusal(candidate);
+        /* What is judged is what is started: a link on the way may be another one by then. */
+        char real[PATH_MAX];
+        if (found == 0 && own && !realpath(candidate, real))
+            found = errno;
+        if (found == 0 && own && geteuid() == 0 && !trust_path(real))
+            found = EACCES;
+        if (found == 0) {
+            memcpy(ret_path, own ? real : candidate, (own ? strlen(real) : (size_t)n) + 1);
+            return 0;
+        }
+        /* Like execvp: a file that may not be run is worth more than none. */
+        if (found == EACCES && error != EACCES) {
+            error = EACCES;
+            memcpy(refused, candidate, (size_t)n + 1);
+        }
+    }
+    return refuse(name, error == EACCES ? refused : name, error, why);
+}
+
 int program_find(const char *name, char ret_path[PATH_MAX], struct why *why)
 {
     if (strlen(name) >= PATH_MAX)
@@ -64,27 +101,10 @@ int program_find(const char *name, char ret_path[PATH_MAX], struct why *why)
     }
     if (*name == '\0')
         return refuse(name, name, ENOENT, why);
-    const char *path = getenv("PATH");
-    struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin");
-    char candidate[PATH_MAX], refused[PATH_MAX];
-    int error = ENOENT;
-    while (rest.len > 0) {
-        struct str folder = str_cut(&rest, ':');
-        if (folder.len == 0)
-            folder = STR(".");
-        int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", STR_FMT(folder), name);
-        if (n < 0 || (size_t)n >= sizeof(candidate))
-            continue;
-        int found = refusal(candidate);
-        if (found == 0) {
-            memcpy(ret_path, candidate, (size_t)n + 1);
-            return 0;
-        }
-        /* Like execvp: a file that may not be run is worth more than none. */
-        if (found == EACCES && error != EACCES) {
-            error = EACCES;
-            memcpy(refused, candidate, (size_t)n + 1);
-        }
-    }
-    return refuse(name, error == EACCES ? refused : name, error, why);
+    return path_search(name, false, ret_path, why);
+}
+
+int program_find_own(const char *name, char ret_path[PATH_MAX], struct why *why)
+{
+    return path_search(name, true, ret_path, why);
 }

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "target/interrupt.h"
 #include "target/spawn_internal.h"
+#include "target/tree.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -59,10 +60,21 @@ static void pipe_drain(struct spawn_pipe *pipe)
     }
 }
 
+/* What a signal is about from now on; its pid may come later. */
+static void target_announce(const struct spawn *spawn)
+{
+    interrupt_target_set(spawn, spawn->foreground ? INTERRUPT_OWN : INTERRUPT_APART, spawn->pid);
+}
+
 static void event_take(struct spawn *spawn, const struct launcher_event *event)
 {
-    if (event->kind != LAUNCHER_FORK_FAILED)
+    if (event->kind != LAUNCHER_FORK_FAILED && spawn->pid == 0) {
         spawn->pid = event->pid;
+        target_announce(spawn);
+    }
+    if (event->kind == LAUNCHER_EXITED || event->kind == LAUNCHER_REAPED ||
+        event->kind == LAUNCHER_EXEC_FAILED)
+        interrupt_target_set(spawn, INTERRUPT_NONE, 0);
     switch (event->kind) {
     case LAUNCHER_EXEC_FAILED:
         spawn->exec_error = event->error;
@@ -128,20 +140,29 @@ static void signal_target(const struct spawn *spawn, int signal)
         kill(spawn->foreground ? spawn->pid : -spawn->pid, signal);
 }
 
+static void interrupts_take(struct spawn *spawn, uint64_t now_ns)
+{
+    if (interrupt_count() == spawn->interrupts_seen)
+        return;
+    spawn->interrupts_seen = interrupt_count();
+    spawn->interrupted = interrupt_signal();
+    spawn->killed_ns = now_ns;
+    if (spawn->interrupts_seen > 1) {
+        spawn->killed_hard = true;
+        tree_kill(spawn->pid);
+        signal_target(spawn, SIGKILL);
+    } else if (!spawn->foreground || !interrupt_has_reached_target()) {
+        signal_target(spawn, spawn->interrupted);
+        signal_target(spawn, SIGCONT); /* a stopped process takes none */
+    }
+}
+
 /* Timeouts and interrupts: first asked, then made. */
 static void press(struct spawn *spawn, uint64_t now_ns)
 {
     if (spawn->pid == 0)
         return; /* it comes in a moment */
-    if (interrupt_count() != spawn->interrupts_seen) {
-        spawn->interrupts_seen = interrupt_count();
-        bool again = spawn->interrupted != 0;
-        spawn->interrupted = interrupt_signal();
-        if (!spawn->foreground)
-            signal_target(spawn, again ? SIGKILL : spawn->interrupted);
-        if (spawn->killed_ns == 0)
-            spawn->killed_ns = now_ns;
-    }
+    interrupts_take(spawn, now_ns);
     if (spawn->killed_ns == 0 && spawn->timeout_ns > 0 && !spawn->held &&
         now_ns - spawn->begun_ns >= spawn->timeout_ns) {
         spawn->timed_out = true;
@@ -149,13 +170,20 @@ static void press(struct spawn *spawn, uint64_t now_ns)
         signal_target(spawn, SIGTERM);
         signal_target(spawn, SIGCONT); /* a stopped process takes no SIGTERM */
     }
-    /* A foreground target that handles Ctrl-C is its user's business. */
+    /* A foreground target that handles Ctrl-C is its user's business: it is left running. */
     bool patient = spawn->foreground && spawn->interrupted && !spawn->timed_out;
+    uint64_t grace_ms = spawn->interrupted ? INTERRUPT_PATIENCE_MS : GRACE_MS;
     if (spawn->killed_ns && !spawn->killed_hard && !patient &&
-        now_ns - spawn->killed_ns >= GRACE_MS * NS_PER_MS) {
+        now_ns - spawn->killed_ns >= grace_ms * NS_PER_MS) {
         spawn->killed_hard = true;
         signal_target(spawn, SIGKILL);
     }
+}
+
+static bool is_unmoved(const struct spawn *spawn, uint64_t now_ns)
+{
+    return spawn->foreground && spawn->interrupted && spawn->killed_ns &&
+           now_ns - spawn->killed_ns >= INTERRUPT_PATIENCE_MS * NS_PER_MS;
 }
 
 static int start_failed(const struct spawn *spawn, struct why *why)
@@ -186,7 +214,7 @@ int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *w
                             .held = opts->hold,
                             .was_held = opts->hold,
                             .timeout_ns = opts->timeout_ns,
-                            .interrupts_seen = interrupt_count(),
+                            .interrupts_seen = opts->foreground ? 0 : interrupt_count(),
                             .event_fd = -1,
                             .control_fd = -1};
     snprintf(spawn->name, sizeof(spawn->name), "%s", opts->argv[0]);
@@ -200,6 +228,7 @@ int spawn_start(const struct spawn_opts *opts, struct spawn **ret, struct why *w
     }
     if (opts->listener)
         opts->listener->begin(opts->listener);
+    target_announce(spawn);
     int r = spawn_launch(opts, spawn, why);
     spawn->begun_ns = clock_mono_ns();
     if (r == 0 && !spawn->late)
@@ -263,6 +292,8 @@ int spawn_wait(struct spawn *spawn, uint64_t until_ns, struct why *why)
     while (!spawn->exited) {
         uint64_t now_ns = clock_mono_ns();
         press(spawn, now_ns);
+        if (is_unmoved(spawn, now_ns))
+            return SPAWN_UNMOVED;
         if (now_ns >= until_ns)
             return 0;
         uint64_t left_ms = (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
@@ -415,14 +446,21 @@ static void nest_leave(struct spawn *spawn)
     fd_close(&spawn->error.fd);
 }
 
+void spawn_leave(struct spawn *spawn)
+{
+    spawn->left = true;
+    interrupt_target_set(spawn, INTERRUPT_NONE, 0); /* signals are no longer about it */
+}
+
 void spawn_close(struct spawn *spawn)
 {
     if (!spawn)
         return;
     if (spawn->late && !spawn->exited && start_wait(spawn, NULL) < 0)
         spawn->nest->broken = true;
-    if (!spawn->exited)
+    if (!spawn->exited && !spawn->left)
         signal_target(spawn, SIGKILL);
+    interrupt_target_set(spawn, INTERRUPT_NONE, 0);
     if (spawn->nest) {
         nest_leave(spawn);
         free(spawn);
@@ -435,7 +473,7 @@ void spawn_close(struct spawn *spawn)
     fd_close(&spawn->event_fd);
     /* After an error it may still serve processes that the target left behind: then it is
      * left to init. */
-    for (int i = 0; i < CLOSE_MS_MAX && spawn->launcher > 0; i++) {
+    for (int i = 0; i < CLOSE_MS_MAX && spawn->launcher > 0 && !spawn->left; i++) {
         if (waitpid(spawn->launcher, NULL, WNOHANG) != 0)
             break;
         clock_sleep_ns(i < 20 ? NS_PER_MS / 20 : NS_PER_MS);

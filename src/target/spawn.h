@@ -8,10 +8,12 @@
  * launcher of a few pages (launcher.h), so that its peak memory is its own.
  *
  * A background target (the default) leads its own process group: timeouts and
- * Ctrl-C (see interrupt.h; passed on to it) reach its children too. If it asks
+ * Ctrl-C (see interrupt.h; passed on to it) reach its children too; after an interrupt
+ * it has INTERRUPT_PATIENCE_MS to end. If it asks
  * the terminal for input it is stopped by the kernel; that is an error with
  * words. A foreground target stays in whyslow's group, keeps the terminal, and
- * gets Ctrl-C from it directly; a timeout then ends the process itself only.
+ * gets Ctrl-C from it directly; other interrupts are passed on to the process itself. A
+ * timeout ends that one only, a second interrupt all that it started, too.
  *
  * Many runs of one command share a launcher (spawn_nest_open), which saves an exec a run.
  *
@@ -123,14 +125,18 @@ MUST_USE int spawn_release(struct spawn *spawn, struct why *why);
 
 /* Takes output until `until_ns` (CLOCK_MONOTONIC) or the end of the target.
  * 1 when it has ended: its pid stays a zombie, so that the last figures in
- * /proc can be read, until spawn_finish(). 0 when it still runs. */
+ * /proc can be read, until spawn_finish(). 0 when it still runs. SPAWN_UNMOVED: a foreground
+ * target runs on although it was interrupted (interrupt.h) and then given time to end. */
+enum { SPAWN_UNMOVED = 2 };
 MUST_USE int spawn_wait(struct spawn *spawn, uint64_t until_ns, struct why *why);
 
 /* Only after spawn_wait() returned 1. Failing to start the program is an error
  * here at the latest; a target that fails is not: look at ret->status. */
 MUST_USE int spawn_finish(struct spawn *spawn, struct spawn_result *ret, struct why *why);
 
-/* NULL is fine. Ends a target that still runs. */
+/* A target that still runs is left to itself by spawn_close(): its launcher waits for it. */
+void spawn_leave(struct spawn *spawn);
+/* NULL is fine. Ends a target that still runs, unless it was left. */
 void spawn_close(struct spawn *spawn);
 
 MUST_USE int spawn_run(const struct spawn_opts *opts, struct spawn_result *ret, struct why *why);

@@ -31,8 +31,9 @@ struct spawn {
     struct spawn_pipe output;
     struct spawn_pipe error;
     uint64_t begun_ns;  /* when it was started or released: timeouts count from here */
-    uint64_t killed_ns; /* when SIGTERM or the interrupt was sent; 0 if not */
+    uint64_t killed_ns; /* when SIGTERM or the last interrupt was sent; 0 if not */
     bool killed_hard;
+    bool left; /* it is to run on when we close */
     bool timed_out;
     int interrupted;
     unsigned interrupts_seen;
