@@ -2,6 +2,7 @@
 #include "symbolize/cache_file.h"
 
 #include "base/fd.h"
+#include "base/temporary.h"
 #include "base/vec.h"
 
 #include <dirent.h>
@@ -34,7 +35,7 @@ int cache_file_open(const char *path, size_t *ret_len)
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-        st.st_size > CACHE_FILE_BYTES_MAX) {
+        (st.st_mode & (S_IWGRP | S_IWOTH)) != 0 || st.st_size > CACHE_FILE_BYTES_MAX) {
         close(fd);
         return -1;
     }
@@ -114,6 +115,7 @@ void cache_file_store(const char *cache_dir, const char *path, const struct str 
         bytes > CACHE_FILE_BYTES_MAX / 2 || (mkdir(folder, 0700) < 0 && errno != EEXIST))
         return;
     cache_trim(folder, bytes);
+    temporary_sweep_beside(path, ".new");
     if (file_write(fresh, parts, count) < 0 || rename(fresh, path) < 0)
         unlink(fresh);
 }

@@ -4,6 +4,7 @@
 #include "symbolize/internal.h"
 
 #include "base/fd.h"
+#include "base/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,25 +19,57 @@
 static const uint64_t crc_bytes_max = 8ull << 30;
 static const char debug_folder[] = "/usr/lib/debug";
 
-int root_open(const char *root, const char *path)
+/* Where the kernel does not keep to a root by itself: folder by folder, and no link is followed,
+ * since one may lead to a file of ours. */
+static int walk(int root, const char *path)
 {
-    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    struct str rest = str_from(path);
+    int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
+    while (at >= 0 && rest.len > 0) {
+        char name[NAME_MAX + 1];
+        struct str part = str_cut(&rest, '/');
+        if (part.len == 0)
+            continue;
+        bool folder = rest.len > 0;
+        AUTO(fd_close) int above = at;
+        if (part.len > NAME_MAX || str_is(part, ".."))
+            return -ELOOP;
+        memcpy(name, part.data, part.len);
+        name[part.len] = '\0';
+        /* Of a link this is the link itself, which is then no folder and no file. */
+        at = openat(above, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (folder ? O_DIRECTORY : 0));
+    }
+    return at < 0 ? -errno : at;
+}
+
+int root_open(const char *root, const char *path, bool follow)
+{
+    int flags = O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
     if (!root || !*root) {
-        int fd = open(path, flags);
-        return fd < 0 ? -errno : fd;
+        AUTO(fd_close) int fd = open(path, flags);
+        return fd < 0 ? -errno : file_reopen_regular(fd);
     }
     AUTO(fd_close) int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
     /* An absolute link inside a container means the container's root, not ours. */
     struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT};
-    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
-        while (*path == '/')
-            path++;
-        fd = openat(folder, path, flags);
-    }
-    return fd < 0 ? -errno : fd;
+    AUTO(fd_close) int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+    if (fd < 0)
+        fd = errno == ENOSYS || errno == EPERM ? walk(folder, path) : -errno;
+    return fd < 0 ? fd : file_reopen_regular(fd);
+}
+
+void symbols_named_by(struct symbols *symbols, int fd)
+{
+    struct stat st;
+    bool known = fstat(fd, &st) == 0;
+    if (known && trust_stat(&st))
+        return;
+    bool alone = known && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    symbols->named_by_many |= !alone || (symbols->named_by_other && symbols->namer != st.st_uid);
+    symbols->named_by_other = true;
+    symbols->namer = known ? st.st_uid : 0;
 }
 
 static bool build_id_is(int fd, const char *path, const char *build_id)
@@ -57,7 +90,7 @@ static int by_build_id(const char *root, const char *build_id, char *path, size_
     if (strlen(build_id) < 3 || strspn(build_id, "0123456789abcdef") != strlen(build_id))
         return -ENOENT;
     snprintf(path, path_size, "%s/.build-id/%.2s/%s.debug", debug_folder, build_id, build_id + 2);
-    AUTO(fd_close) int fd = root_open(root, path);
+    AUTO(fd_close) int fd = root_open(root, path, true);
     if (fd < 0 || !build_id_is(fd, path, build_id))
         return -ENOENT;
     return fd_take(&fd);
@@ -112,9 +145,8 @@ static int by_link(const char *root, struct str folder, const struct debug_link 
                          places[i].between, link->name);
         if (n < 0 || (size_t)n >= path_size)
             continue;
-        AUTO(fd_close) int fd = root_open(root, path);
-        struct stat st;
-        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && crc_is(fd, link->crc))
+        AUTO(fd_close) int fd = root_open(root, path, true);
+        if (fd >= 0 && crc_is(fd, link->crc))
             return fd_take(&fd);
     }
     return -ENOENT;
@@ -181,7 +213,7 @@ int debug_file_alternate(struct symbols *symbols, struct elf_file *file, struct 
         else
             snprintf(path, sizeof(path), "%.*s/%.*s", STR_FMT(folder), (int)MIN(len, sizeof(path)),
                      link.data);
-        fd = root_open(roots[i], path);
+        fd = root_open(roots[i], path, true);
         if (fd >= 0 && !build_id_is(fd, path, build_id))
             fd_close(&fd);
         if (fd < 0)
@@ -192,6 +224,8 @@ int debug_file_alternate(struct symbols *symbols, struct elf_file *file, struct 
     if (r < 0)
         symbols_note(symbols, "some names are missing: the shared debug file '%.*s' is not here",
                      (int)MIN(len, (size_t)256), link.data);
+    else
+        symbols_named_by(symbols, ret->fd);
     return r;
 }
 
@@ -215,13 +249,18 @@ void debug_file_find(struct symbols *symbols)
     if (fd < 0 && symbols->debuginfod && *symbols->build_id) {
         fd = debuginfod_fetch(symbols, symbols->build_id);
         snprintf(path, sizeof(path), "from debuginfod");
+        if (fd >= 0 && !build_id_is(fd, path, symbols->build_id)) {
+            fd_close(&fd);
+            symbols_note(symbols, "debuginfod sent the file of another build");
+        }
     }
     struct why why;
     if (fd >= 0 && elf_file_open(fd, path, &symbols->debug, &why) < 0)
         symbols_note(symbols, "%s", why.what);
-    if (symbols->debug.elf)
+    if (symbols->debug.elf) {
         symbols->debug_path = arena_dup(&symbols->arena, path);
-    else if (!symtab && !dwarf && !elf_file_has(&symbols->elf, ".gopclntab"))
+        symbols_named_by(symbols, symbols->debug.fd);
+    } else if (!symtab && !dwarf && !elf_file_has(&symbols->elf, ".gopclntab"))
         symbols_note(symbols, "stripped: only exported functions have names; %s",
                      package_hint(symbols->path));
 }

@@ -6,10 +6,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/trust.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const uint64_t file_ns_max = 10 * NS_PER_SEC;
 static const uint64_t process_ns_max = 30 * NS_PER_SEC;
@@ -78,6 +81,13 @@ static int fetch(struct symbols *symbols, const struct debuginfod *api, const ch
     int fd = api->find(client, (const unsigned char *)build_id, 0, NULL);
     api->end(client);
     process_ns_spent += clock_mono_ns() - start_ns;
+    struct stat st;
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !trust_stat(&st))) {
+        /* Its cache may be another user's: that of the HOME or variable we were started with. */
+        close(fd);
+        symbols_note(symbols, "debuginfod: a file in its cache belongs to another user");
+        return -EPERM;
+    }
     if (fd >= 0)
         return fd;
     if (deadline.passed)

@@ -23,7 +23,7 @@ static int file_open(struct dwarf *dwarf, const char *path, struct dwarf_file **
     if (dwarf->splits.len >= SPLIT_FILES_MAX)
         return -E2BIG;
     /* Read whole and closed again: a program has hundreds of them. */
-    AUTO(fd_close) int fd = root_open(dwarf->symbols->root, path);
+    AUTO(fd_close) int fd = root_open(dwarf->symbols->root, path, true);
     int r = fd < 0 ? fd : symbols_read_all(fd, SPLIT_FILE_BYTES_MAX, &bytes, &len);
     if (r < 0)
         return r;
@@ -44,6 +44,7 @@ static int file_open(struct dwarf *dwarf, const char *path, struct dwarf_file **
         free(file);
         return r;
     }
+    symbols_named_by(dwarf->symbols, fd);
     *ret = file;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,6 +83,30 @@ static bool newer(const struct stat *source, int image_fd)
     return source->st_mtim.tv_nsec > image.st_mtim.tv_nsec;
 }
 
+/* A binary may name any file as its source, /etc/shadow too, and so may its debug files. For root
+ * it is shown only what their owner, or anybody, could have read; files that nobody else can change
+ * may name what they like. */
+static bool source_may_be_read(int fd, const struct stat *source, const struct symbols *symbols)
+{
+    struct stat st;
+    if (geteuid() != 0)
+        return true;
+    if (symbols->elf.fd < 0)
+        return false;
+    if (!symbols->named_by_other || (!symbols->named_by_many && symbols->namer == source->st_uid))
+        return true;
+    char link[32], path[4096];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, path, sizeof(path) - 1);
+    bool open = len > 0 && (source->st_mode & S_IROTH);
+    path[MAX(len, 0)] = '\0';
+    for (char *slash; open && (slash = strrchr(path, '/')) && slash > path;) {
+        *slash = '\0';
+        open = stat(path, &st) == 0 && (st.st_mode & S_IXOTH);
+    }
+    return open;
+}
+
 /* The whole file as text; an empty one where it must not or cannot be read. */
 static struct str source_read(struct embedding *embedding, struct arena *arena, struct str path)
 {
@@ -94,9 +119,9 @@ static struct str source_read(struct embedding *embedding, struct arena *arena, 
     }
     memcpy(name, path.data, path.len);
     name[path.len] = '\0';
-    AUTO(fd_close) int fd = root_open(embedding->opts->root, name);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
-        st.st_size > FILE_BYTES_MAX) {
+    AUTO(fd_close) int fd = root_open(embedding->opts->root, name, true);
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > FILE_BYTES_MAX ||
+        !source_may_be_read(fd, &st, embedding->symbols)) {
         embedding->counts.files_missing++;
         return nothing;
     }

@@ -36,10 +36,14 @@ struct symbols {
     const char *build_id; /* "" if it has none */
     const char *root;     /* "" for the host's own */
     const char *cache_dir;
+    unsigned owner; /* of the target */
     bool debuginfod;
     bool lines;
-    struct elf_file elf;        /* the image; not open for the kernel and for JITs */
-    struct elf_file debug;      /* its separate debug file, if one was found */
+    struct elf_file elf;   /* the image; not open for the kernel and for JITs */
+    struct elf_file debug; /* its separate debug file, if one was found */
+    bool named_by_other;   /* some file that names sources is not trusted (base/trust.h) */
+    bool named_by_many;    /* … and it is not `namer` alone who can change those */
+    unsigned namer;
     const char *debug_path;     /* where that was */
     struct symbol_table *table; /* the ELF file's symbols, once they are read */
     VEC(struct symbol_function) functions;
@@ -84,8 +88,11 @@ struct str symbol_base_name(struct str linkage);
 /* Demangled, without the compiler's suffixes. */
 struct str symbol_pretty(struct arena *arena, struct str linkage);
 
-/* Opens a path inside `root` (symbolic links do not lead out of it): an fd or -errno. */
-MUST_USE int root_open(const char *root, const char *path);
+/* Opens a regular file inside `root` (symbolic links do not lead out of it), as
+ * file_open_regular(); without `follow` a link as the last part of the path is refused. */
+MUST_USE int root_open(const char *root, const char *path, bool follow);
+/* Notes whose word it is what the sources are called: that of the file's owner. */
+void symbols_named_by(struct symbols *symbols, int fd);
 /* Fills symbols->debug and debug_path where the image has a separate file. */
 void debug_file_find(struct symbols *symbols);
 /* The supplementary file (dwz) that `file` names; -ENOENT if none. */

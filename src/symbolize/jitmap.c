@@ -6,6 +6,8 @@
 #include "symbolize/internal.h"
 #include "symbolize/symbol_table.h"
 
+#include "base/trust.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -73,14 +75,32 @@ static int jitmap_read(struct symbols *symbols, struct jitmap *map)
     return r < 0 ? r : symbol_table_finish(&map->table, NULL, 0);
 }
 
+/* /tmp is everybody's: a map that another user left there for this pid would put his names into
+ * our report, and his link those of a file that is none. One that was handed to us open is the
+ * caller's to judge. */
 static int map_file_open(struct symbols *symbols)
 {
-    if (symbols->fd < 0)
-        symbols->fd = root_open(symbols->root, symbols->path);
     struct stat st;
+    bool given = symbols->fd >= 0;
+    if (!given)
+        symbols->fd = root_open(symbols->root, symbols->path, false);
     if (symbols->fd < 0)
         return symbols->fd;
-    return fstat(symbols->fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+    if (fstat(symbols->fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
+    bool named = (st.st_uid == 0 || st.st_uid == symbols->owner) &&
+                 (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    return given || named || trust_stat(&st) ? 0 : -EPERM;
+}
+
+static const char *map_refusal(int error)
+{
+    return error == -EINVAL || error == -EISDIR ? "not a regular file"
+           : error == -ELOOP                    ? "it is a link"
+           : error == -EPERM ? "it belongs to another user than the program, or others may write it"
+                             : strerror(-error);
 }
 
 static void jitmap_close(void *state)
@@ -95,12 +115,13 @@ static int jitmap_open(struct symbols *symbols, void **ret_state, struct why *wh
 {
     int r = map_file_open(symbols);
     if (r < 0) {
-        symbols->fd = symbols->fd < 0 ? -1 : symbols->fd;
+        if (symbols->fd < 0)
+            symbols->fd = -1;
         symbols_note(symbols,
                      "no names for code made at run time: '%s' cannot be read (%s); start the "
                      "program so that it writes one (node --perf-basic-prof, "
                      "PYTHONPERFSUPPORT=1)",
-                     symbols->path, r == -EINVAL ? "not a regular file" : strerror(-r));
+                     symbols->path, map_refusal(r));
         return 0;
     }
     struct jitmap *map = calloc(1, sizeof(*map));

@@ -123,6 +123,7 @@ int symbols_open(int fd, const struct image_info *info, const struct symbols_opt
                         ? arena_dup(&symbols->arena, opts->root)
                         : "";
     symbols->cache_dir = opts->cache_dir ? arena_dup(&symbols->arena, opts->cache_dir) : NULL;
+    symbols->owner = opts->owner;
     symbols->debuginfod = opts->debuginfod;
     symbols->lines = opts->lines;
     symbols->source = "none";
@@ -132,6 +133,8 @@ int symbols_open(int fd, const struct image_info *info, const struct symbols_opt
         char build_id[2 * ELF_BUILD_ID_BYTES_MAX + 1];
         if (elf_file_build_id(&symbols->elf, build_id))
             symbols->build_id = arena_dup(&symbols->arena, build_id);
+        if (symbols->elf.fd >= 0)
+            symbols_named_by(symbols, symbols->elf.fd);
         debug_file_find(symbols);
         symbols->debug.cache_dir = symbols->cache_dir;
     }

@@ -22,6 +22,7 @@ struct symbols;
 struct symbols_opts {
     const char *cache_dir; /* NULL: no cache */
     const char *root;      /* where the target's file system begins ("/proc/7/root"); NULL: "/" */
+    unsigned owner;        /* the user the target ran as: his perf map is believed, beside root's */
     bool debuginfod; /* may ask a server, with a time limit; false: the network is not touched */
     bool lines;      /* DWARF lines and inlined functions; false: function names only */
 };

@@ -10,7 +10,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,7 +184,7 @@ static int read_frame_section(struct loader *loader, const struct unwind_elf *fi
 static int read_debug_file(struct loader *loader, const char *path)
 {
     struct unwind_elf debug;
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    AUTO(fd_close) int fd = file_open_regular(path);
     if (fd < 0 || unwind_elf_open(fd, NULL, 0, &debug, NULL) < 0)
         return 0;
     uint8_t ours[ELF_BUILD_ID_MAX], theirs[ELF_BUILD_ID_MAX];

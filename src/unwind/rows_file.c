@@ -6,6 +6,7 @@
 #include "unwind/machine.h"
 
 #include "base/fd.h"
+#include "base/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +78,7 @@ bool rows_key_make(const struct unwind_elf *file, const char *debug_path, struct
     key.tables = mix_tables(1, file);
     if (debug_path) {
         struct unwind_elf debug;
-        AUTO(fd_close) int fd = open(debug_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        AUTO(fd_close) int fd = file_open_regular(debug_path);
         if (fd >= 0 && unwind_elf_open(fd, NULL, 0, &debug, NULL) == 0) {
             key.tables = mix_tables(mix(key.tables, debug.size), &debug);
             unwind_elf_close(&debug);
@@ -214,8 +215,9 @@ bool rows_file_load(const char *dir, const struct rows_key *key, enum unwind_mac
     if (!rows_path(dir, key, path))
         return false;
     AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_size < (off_t)sizeof(struct rows_header) || st.st_size > ELF_SECTION_MAX)
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        !trust_stat(&st) || st.st_size < (off_t)sizeof(struct rows_header) ||
+        st.st_size > ELF_SECTION_MAX)
         return false;
     size_t size = (size_t)st.st_size;
     uint8_t *memory = malloc(size);
