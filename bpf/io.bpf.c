@@ -66,10 +66,11 @@ struct {
     __type(value, struct offcpu_control);
 } control SEC(".maps");
 
-/* Counts calls that may have changed what an fd is: the first of all, then by process and fd. */
+/* Counts calls that may have changed what an fd is: the first of all, then by process and fd. The
+ * last: what folders are called. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1 + IO_EPOCHS);
+    __uint(max_entries, IO_EPOCH_NAMES + 1);
     __type(key, __u32);
     __type(value, __u64);
 } epochs SEC(".maps");
@@ -114,13 +115,13 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
-static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
-{
-    return io_copy_allowed(thread, place);
-}
-
 #include "told.h"
 #include "whose.h"
+
+static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
+{
+    return io_copy_allowed(thread, place, ring_is_roomy());
+}
 
 #include "io_cells.h"
 #include "io_files.h"
@@ -142,7 +143,6 @@ static __noinline struct io_thread *thread_new(struct task_struct *task)
 {
     __u32 pid = task->pid, zero = 0;
     __u32 tid = tid_here(task), tgid = tid_here(task->group_leader);
-    const struct offcpu_control *now = control_get();
     const struct io_thread *blank = bpf_map_lookup_elem(&blanks, &zero);
     if (tid == 0 || tgid == config.own || !blank)
         return 0;
@@ -153,7 +153,6 @@ static __noinline struct io_thread *thread_new(struct task_struct *task)
     struct io_thread *thread = bpf_map_lookup_elem(&threads, &pid);
     if (!thread)
         return 0;
-    thread->first_round = now ? now->round : 0;
     thread->since_ns = bpf_ktime_get_ns();
     thread->tid = tid;
     thread->tgid = tgid;
@@ -288,7 +287,7 @@ static __noinline int moment_tell(const struct pt_regs *regs, const struct io_th
         .result = sum->result,
         .args = {regs_argument(regs, 1), regs_argument(regs, 2), regs_argument(regs, 3),
                  regs_argument(regs, 4), regs_argument(regs, 5), regs_argument(regs, 6)},
-        .stack = key->stack,
+        .stack = key->stack == IO_STACK_MISSED ? 0 : key->stack,
         .file = thread->files[at].file,
         .object = thread->files[at].id,
         .tid = thread->tid,
@@ -379,6 +378,8 @@ static __always_inline int known_look(struct task_struct *task, const struct pt_
         epoch_end(epoch_place(thread, (int)regs_argument(regs, call->fd)));
     else if (kind & IO_CLOSES || (kind & IO_MODES && changes_modes((__u32)regs_argument(regs, 2))))
         epoch_end(0);
+    else if (kind & IO_RENAMES)
+        epoch_end(IO_EPOCH_NAMES);
     return 1;
 }
 
@@ -412,8 +413,11 @@ int io_exit(__u64 *context)
         whole = known_look(task, regs, thread, &key, &sum, result);
     else
         count_add(IO_COMPAT, number == IO_UNKNOWN_CALL);
-    if (config.stacks && whole)
+    if (config.stacks && whole) {
         key.stack = stack_of(regs, thread, now_ns);
+        if (key.stack == 0)
+            key.stack = IO_STACK_MISSED;
+    }
     io_add(&key, &sum);
     if (config.requests && whole)
         socket_look(task, regs, thread, &key, &sum);

@@ -157,12 +157,28 @@ static __always_inline __u64 place_of(const struct io_file *entry, __u32 kind)
 
 /* ---- paths ---- */
 
+/* A walk over a tree asks for one name after another in the same folder, whose own name takes
+ * longer to read than all else: it is read once a round, and anew when something was renamed. */
+struct path_room {
+    struct io_path path;
+    __u64 dentry, mount, seed, round, epoch; /* of path.folder */
+};
+
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct io_path);
+    __type(value, struct path_room);
 } path_rooms SEC(".maps");
+
+/* Paths that were told, by their hash. One that had to give way is told again: most are asked for
+ * once, and a place in objects_seen takes longer. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, IO_PATHS_SEEN);
+    __type(key, __u32);
+    __type(value, __u64);
+} paths_seen SEC(".maps");
 
 /* Where relative paths begin. To be read as if it were an open file: its path is where theirs
  * is. 0: cannot be told. */
@@ -190,28 +206,61 @@ static __always_inline __u64 path_hash(const struct io_path *path, __u64 seed)
     return hash;
 }
 
-static __noinline int path_tell(struct io_path *path, __u64 folder)
+static __noinline int folder_read(struct path_room *room, __u64 folder, __u64 seed)
 {
-    __u8 seen = 1;
+    __u32 names = IO_EPOCH_NAMES;
+    const struct offcpu_control *now = control_get();
+    const __u64 *renamed = bpf_map_lookup_elem(&epochs, &names);
+    struct object_record *record = &room->path.folder;
+    __u64 dentry = (__u64)BPF_CORE_READ((struct file *)folder, f_path.dentry);
+    __u64 mount = (__u64)BPF_CORE_READ((struct file *)folder, f_path.mnt);
+    __u64 round = now ? now->round + 1 : 0, epoch = renamed ? *renamed : 0;
+    if (round != 0 && room->round == round && room->epoch == epoch && room->dentry == dentry &&
+        room->mount == mount && room->seed == seed)
+        return 0;
+    room->round = 0; /* what is half read, or could not be, is nobody's name */
+    room->epoch = epoch;
+    room->dentry = dentry;
+    room->mount = mount;
+    room->seed = seed;
+    record->type = OBJECT_RECORD_TYPE;
+    record->id.kind = OBJECT_ID_DIRECTORY;
+    record->marks = 0;
+    record->text_kind = OBJECT_TEXT_NONE;
+    record->text_bytes = 0;
+    int r = object_path(record, folder);
+    if (r == 0)
+        room->round = round;
+    return r;
+}
+
+static __noinline int path_tell(struct path_room *room, __u64 folder, __u64 seed)
+{
+    struct io_path *path = &room->path;
     __u64 bytes = __builtin_offsetof(struct io_path, path) + path->bytes;
     path->head.record = IO_PATH;
     path->head.time_ns = 0; /* any time is right */
     path->relative = folder != 0;
     if (folder) {
-        path->folder.type = OBJECT_RECORD_TYPE;
-        path->folder.id.kind = OBJECT_ID_DIRECTORY;
-        path->folder.marks = 0;
-        path->folder.text_kind = OBJECT_TEXT_NONE;
-        path->folder.text_bytes = 0;
-        object_path(&path->folder, folder);
+        folder_read(room, folder, seed);
         bytes = __builtin_offsetof(struct io_path, folder.text) + path->folder.text_bytes;
     }
     if (bytes > sizeof(*path))
         bytes = sizeof(*path);
-    if (bpf_ringbuf_output(&told, path, bytes, BPF_RB_NO_WAKEUP) != 0)
-        return 0;
-    bpf_map_update_elem(&objects_seen, &path->id, &seen, BPF_ANY);
-    return 1;
+    return bpf_ringbuf_output(&told, path, bytes, BPF_RB_NO_WAKEUP) == 0;
+}
+
+static __always_inline void path_see(struct path_room *room, __u64 folder, __u64 seed)
+{
+    __u64 hash = room->path.id.ino;
+    __u32 at = hash & (IO_PATHS_SEEN - 1);
+    __u64 *seen = bpf_map_lookup_elem(&paths_seen, &at);
+    if (!seen || *seen == hash)
+        return;
+    if (path_tell(room, folder, seed))
+        *seen = hash;
+    else
+        count_add(IO_PATHS_LOST, 1);
 }
 
 /* The object of an fd that is not the call's usual one. */
@@ -232,9 +281,10 @@ __attribute__((noinline)) int path_look(__u64 address, int folder_fd, struct obj
 {
     __u32 zero = 0;
     struct task_struct *task = (void *)bpf_get_current_task_btf();
-    struct io_path *path = bpf_map_lookup_elem(&path_rooms, &zero);
-    if (!path || !ret)
+    struct path_room *room = bpf_map_lookup_elem(&path_rooms, &zero);
+    if (!room || !ret)
         return 0;
+    struct io_path *path = &room->path;
     __builtin_memset(path->path, 0, sizeof(path->path));
     long bytes = bpf_probe_read_user_str(path->path, sizeof(path->path), (const void *)address);
     if (bytes <= 0) {
@@ -256,8 +306,7 @@ __attribute__((noinline)) int path_look(__u64 address, int folder_fd, struct obj
     id.ino = path_hash(path, seed);
     path->id = id;
     *ret = id;
-    if (!bpf_map_lookup_elem(&objects_seen, &id) && !path_tell(path, folder))
-        count_add(IO_PATHS_LOST, 1);
+    path_see(room, folder, seed);
     return 1;
 }
 

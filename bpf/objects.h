@@ -400,7 +400,8 @@ static __always_inline bool object_of_fd(struct task_struct *task, int fd, struc
     return file && object_of_file(file, ret);
 }
 
-/* From the file up: its own name and those of the folders around it, through mounts. */
+/* From the file up: its own name and those of the folders around it, through mounts. Not 0: one of
+ * them could not be read. */
 __attribute__((noinline)) int object_path(struct object_record *record, __u64 address)
 {
     struct file *file = (void *)address;
@@ -412,6 +413,7 @@ __attribute__((noinline)) int object_path(struct object_record *record, __u64 ad
     struct mount *mount = (void *)((char *)inner - bpf_core_field_offset(struct mount, mnt));
     __u32 used = 0;
     bool done = false;
+    int r = 0;
     for (__u32 i = 0; i < OBJECT_STEPS_MAX && used < OBJECT_TEXT_USED_MAX; i++) {
         struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
         if (dentry == top) {
@@ -429,8 +431,10 @@ __attribute__((noinline)) int object_path(struct object_record *record, __u64 ad
         long bytes = bpf_probe_read_kernel_str(record->text + (used & (OBJECT_TEXT_USED_MAX - 1)),
                                                OBJECT_COMPONENT_BYTES,
                                                BPF_CORE_READ(dentry, d_name.name));
-        if (bytes <= 0)
+        if (bytes <= 0) {
+            r = -1;
             break;
+        }
         used += (__u32)bytes;
         if (parent == dentry) { /* a file without a folder, such as memfd's */
             done = true;
@@ -442,7 +446,7 @@ __attribute__((noinline)) int object_path(struct object_record *record, __u64 ad
     record->text_bytes = (__u16)used;
     if (!done)
         record->marks |= OBJECT_CUT;
-    return 0;
+    return r;
 }
 
 /* Bytes of the address without its family. */

@@ -339,6 +339,8 @@ __attribute__((noinline)) int came_back(__u32 pid, __u32 exec, __u64 now_ns)
     struct wait wait = {.start_ns = off_ns, .end_ns = now_ns, .ns = wake_ns - off_ns};
     if (!ready) {
         wait.key = thread->key;
+        if (thread->by_interrupt)
+            wait.key.flags |= FLAG_BY_INTERRUPT;
         count_add(OFFCPU_WAITS, 1);
         if (config.locks)
             lock_got(thread, &wait, now_ns);
@@ -408,10 +410,10 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
         key->waker_tgid = 0;
         key->waker_stack = 0;
         key->waker_exec = 0;
-        key->flags = 0;
+        thread->by_interrupt = 0;
     }
     thread->owner = 0;
-    key->flags &= FLAG_BY_INTERRUPT;
+    key->flags = 0;
     key->tid = thread->tid;
     key->tgid = thread->tgid;
     key->exec = (__u16)thread->exec;
@@ -512,7 +514,7 @@ static __noinline int waker_look(void *context, struct offcpu_thread *thread, __
     struct offcpu_key *key = &thread->key;
     __u32 pid = current->pid;
     bool own = on_own_stack(context, current);
-    key->flags &= ~FLAG_BY_INTERRUPT;
+    thread->by_interrupt = 0;
     struct mm_struct *mm = current->mm;
     /* Threads of the kernel have them, too, without meaning. */
     const struct pt_regs *regs = (const void *)bpf_task_pt_regs((void *)current);
@@ -527,7 +529,7 @@ static __noinline int waker_look(void *context, struct offcpu_thread *thread, __
                               !(call_kind(key->syscall) & OFFCPU_CALL_RECEIVES);
     }
     if (interrupt) {
-        key->flags |= FLAG_BY_INTERRUPT;
+        thread->by_interrupt = 1;
         return 0;
     }
     struct offcpu_thread *waker = bpf_map_lookup_elem(&threads, &pid);

@@ -92,9 +92,11 @@ static __always_inline __u64 ref_next(void)
     return next ? REFS_FIRST + __sync_fetch_and_add(next, 1) : 0;
 }
 
+#include "told.h"
+
 static __always_inline bool copy_allowed(struct io_thread *thread, __u64 place)
 {
-    return io_copy_allowed(thread, place);
+    return io_copy_allowed(thread, place, ring_is_roomy());
 }
 
 #include "user_stacks.h"

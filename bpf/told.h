@@ -15,6 +15,12 @@ static __always_inline __u64 wake_flags(bool soon, __u64 now_ns)
     return BPF_RB_NO_WAKEUP;
 }
 
+/* Up to here nobody has to give way to others. */
+static __always_inline bool ring_is_roomy(void)
+{
+    return bpf_ringbuf_query(&told, BPF_RB_AVAIL_DATA) < config.ring_bytes / 2;
+}
+
 /* The last quarter is for what is small: waits, names, ends of threads. */
 static __always_inline bool ring_is_full(void)
 {

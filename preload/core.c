@@ -1,6 +1,7 @@
 /* The memory shared with whyslow, places and records in it; core.h says what is promised. */
 #include "core.h"
 
+#include "find.h"
 #include "raw.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ enum {
     PAGE = 4096,
     RINGERS = 1024,
     HOMELESS_RETRY = 64,
-    TOLD_MAX = 12,
+    TOLD_MAX = 128,
     ROOM_KEPT_BYTES = 8 << 10,
     RING_ANEW_BYTES = 32 << 10
 };
@@ -271,11 +272,13 @@ static uint32_t slice_bytes(uint64_t sp)
     return (uint32_t)(end - sp) & ~7u;
 }
 
-/* Until whyslow has read a stack it is not recognised: telling it again each time would fill the
- * ring. Ways of the same depth look alike here, so a few are told. */
-static bool is_told(struct core_home *home, const struct preload_thread *place,
-                    const struct preload_registers *at)
+/* What a stack is to leave of the ring to others; all: it is not told. Until whyslow has read one
+ * it is not recognised: it is told each time, since a short program is over by then. But ways of
+ * one depth, which look alike here, are not to fill what others need. */
+static uint32_t ring_kept(struct core_home *home, const struct preload_thread *place,
+                          const struct preload_registers *at)
 {
+    uint32_t limit = place->ring_limit;
     uint64_t tag = preload_known_tag(at->pc, at->sp);
     uint64_t tail = __atomic_load_n(&place->tail, __ATOMIC_RELAXED);
     struct core_recent *recent = &home->recent[0];
@@ -286,21 +289,21 @@ static bool is_told(struct core_home *home, const struct preload_thread *place,
     if (recent->tag != tag || recent->tail != tail)
         *recent = (struct core_recent){.tag = tag, .tail = tail};
     if (recent->told++ < TOLD_MAX)
-        return false;
+        return limit / 4;
     /* All has been read, and it is still not known: another one of the same depth may have come,
      * or it cannot be taught. It is told again, more and more rarely. */
     if (tail != place->head)
-        return true;
+        return limit / 2;
     recent->passed++;
-    return (recent->passed & (recent->passed - 1)) != 0;
+    return (recent->passed & (recent->passed - 1)) != 0 ? limit : limit / 4;
 }
 
 static uint32_t stack_tell(struct core_home *home, struct preload_thread *place,
                            const struct preload_registers *at, uint64_t time_ns)
 {
-    uint32_t slice = is_told(home, place, at) ? 0 : slice_bytes(at->sp);
+    uint32_t kept = ring_kept(home, place, at);
+    uint32_t slice = kept == place->ring_limit ? 0 : slice_bytes(at->sp);
     uint32_t bytes = (uint32_t)sizeof(struct preload_stack) + slice;
-    uint32_t kept = place->ring_limit / 4 * 3; /* what stacks leave of the ring to the rest */
     struct preload_stack *stack = slice > 0 ? (void *)core_ring_room(place, bytes, kept) : NULL;
     if (!stack) {
         place->stacks_skipped++;
@@ -738,7 +741,7 @@ static bool generation_make(void)
 __attribute__((constructor(101))) static void core_begin(void)
 {
     int saved = errno;
-    const char *path = getenv(PRELOAD_VARIABLE);
+    const char *path = find_environment(PRELOAD_VARIABLE);
     /* Owners are read where glibc keeps them: with any other libc hooks only pass on. */
     if (hooks_resolve() && gnu_get_libc_version && path && memory_map(path) && generation_make()) {
         core_on = families[PRELOAD_LOCK_HOOKS].places != NULL;

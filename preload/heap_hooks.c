@@ -2,6 +2,8 @@
  * call has returned it, a free before the real call: in between nobody else can have it. */
 #include "heap_hooks.h"
 
+#include "find.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -11,18 +13,11 @@
 extern void *own_malloc(size_t size) __THROW
     __attribute__((malloc, alloc_size(1), alias("malloc"), visibility("hidden")));
 
-/* A program that is not position-independent has an address of its own for it, which leads here
- * or not: that is seen by going there. */
+/* Read from the tables of the images, and never called: this may be asked from inside the mmap() of
+ * a program's own malloc(), which has a lock of its own by then. */
 bool heap_hooks_are_first(void)
 {
-    void *(*volatile first)(size_t) = malloc;
-    void (*volatile first_free)(void *) = free;
-    if (first == own_malloc)
-        return true;
-    const void *mark = &heap_self;
-    heap_self.last = mark;
-    first_free(first(1));
-    return heap_self.last != mark;
+    return find_first("malloc").address == (void *)own_malloc;
 }
 
 void hooks_odd(struct heap_thread *thread, void *memory, uint64_t size)

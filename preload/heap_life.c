@@ -1,10 +1,10 @@
 /* The life of a process and its threads in the heap library: a window of the memory shared with
  * whyslow, a place in it for each thread, and what changes with fork(). heap.h says what is
  * promised. */
+#include "find.h"
 #include "heap_next.h"
 #include "raw.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
@@ -444,8 +444,7 @@ static bool is_alone_with_libc(void)
                                            "__hwasan_init"};
     bool sanitized = false;
     for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-        sanitized |= dlsym(RTLD_DEFAULT, runtimes[i]) != NULL;
-    heap_next_forget_errors();
+        sanitized |= find_first(runtimes[i]).address != NULL;
     return !sanitized && gnu_get_libc_version && heap_hooks_are_first();
 }
 
@@ -495,7 +494,7 @@ static bool life_begin(void)
         __atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
         return false;
     int saved = errno;
-    int fd = heap_hooks_resolve() && path_keep(getenv(HEAP_VARIABLE)) ? file_open() : -1;
+    int fd = heap_hooks_resolve() && path_keep(find_environment(HEAP_VARIABLE)) ? file_open() : -1;
     if (fd >= 0) {
         if (&single_threaded)
             heap_single = &single_threaded;

@@ -1,6 +1,8 @@
-/* Finds the functions behind the hooks, once. Looking for them may allocate: that is served from
- * a buffer here. */
+/* Finds the functions behind the hooks, once. Whoever allocates before they are found is served
+ * from a buffer here. */
 #include "heap_next.h"
+
+#include "find.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -197,23 +199,10 @@ struct heap_next heap_next = {
 
 /* ---- looking ---- */
 
-static bool ends_like(const char *path, const char *name)
+static bool is_of(const struct found *found, const char *const *names)
 {
-    const char *at = path;
-    for (const char *p = path; *p; p++)
-        at = *p == '/' ? p + 1 : at;
-    while (*name && *at == *name)
-        at++, name++;
-    return *name == '\0';
-}
-
-static bool is_in(const void *code, const char *const *names)
-{
-    Dl_info info;
-    if (!code || dladdr(code, &info) == 0 || !info.dli_fname)
-        return false;
-    for (; *names; names++)
-        if (ends_like(info.dli_fname, *names))
+    for (; found->address && *names; names++)
+        if (find_is_called(found->image, *names))
             return true;
     return false;
 }
@@ -227,32 +216,21 @@ static void allocator_place(const void *code)
     heap_allocator_end = (uint64_t)found.dlfo_map_end;
 }
 
-static void *look(const char *name)
-{
-    return dlsym(RTLD_NEXT, name);
-}
-
-/* What was not found is nobody's business: the program's own dlerror() is not to tell of it. */
-void heap_next_forget_errors(void)
-{
-    (void)dlerror();
-    (void)dlerror(); /* the second one gives back what the first has returned */
-}
-
 static void look_cxx(void)
 {
     heap_cxx_plain = true;
-    if (!look("_Znwm"))
+    struct found operator_new = find_next("_Znwm");
+    if (!operator_new.address)
         return;
         /* NOLINTBEGIN(bugprone-macro-parentheses) */
-#define HEAP_FIND(name, ...) heap_cxx.name = (__typeof__(heap_cxx.name))(uintptr_t)look(#name);
+#define HEAP_FIND(name, ...)                                                                       \
+    heap_cxx.name = (__typeof__(heap_cxx.name))(uintptr_t)find_next(#name).address;
     HEAP_CXX_NEW(HEAP_FIND)
     HEAP_CXX_DELETE(HEAP_FIND)
 #undef HEAP_FIND
     /* NOLINTEND(bugprone-macro-parentheses) */
     static const char *const system[] = {"libstdc++.so", "libc++.so", "libc++abi.so", NULL};
-    const void *operator_new = (const void *)(uintptr_t)heap_cxx._Znwm;
-    heap_cxx_plain = is_in(operator_new, system);
+    heap_cxx_plain = is_of(&operator_new, system);
 }
 
 bool heap_hooks_resolve(void)
@@ -266,7 +244,7 @@ bool heap_hooks_resolve(void)
     /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define HEAP_FIND(type, name, arguments)                                                           \
     {                                                                                              \
-        void *object_ = look(#name);                                                               \
+        void *object_ = find_next(#name).address;                                                  \
         if (object_)                                                                               \
             found.name = (__typeof__(found.name))(uintptr_t)object_;                               \
     }
@@ -275,12 +253,11 @@ bool heap_hooks_resolve(void)
     /* NOLINTEND(bugprone-macro-parentheses) */
     look_cxx();
     static const char *const system[] = {"libc.so", "libc-", "libc.musl", "ld-musl", NULL};
-    const void *behind = (const void *)(uintptr_t)found.malloc;
-    bool libc = is_in(behind, system);
-    if (!libc)
-        allocator_place(behind);
+    struct found behind = find_next("malloc");
+    bool libc = is_of(&behind, system);
+    if (!libc && behind.address)
+        allocator_place(behind.address);
     heap_nests = !libc || !heap_cxx_plain;
-    heap_next_forget_errors();
     heap_next = found;
     heap_self.looking = false;
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
@@ -292,13 +269,9 @@ heap_new_fn *heap_cxx_find(const char *name)
 {
     static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
-        void *found = library ? dlsym(library, name) : NULL;
-        if (library)
-            (void)heap_next.dlclose(library);
+        void *found = find_in(libraries[i], name).address;
         if (found)
             return (heap_new_fn *)(uintptr_t)found;
     }
-    heap_next_forget_errors();
     return NULL;
 }

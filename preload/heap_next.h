@@ -82,7 +82,6 @@ extern bool heap_cxx_plain;
 /* Where the allocator's code lies: what it maps is not the program's doing. */
 extern uint64_t heap_allocator_start, heap_allocator_end;
 
-void heap_next_forget_errors(void);
 /* operator new for whoever asks while none is known; NULL: there still is none. */
 heap_new_fn *heap_cxx_find(const char *name);
 

@@ -190,6 +190,13 @@ static uint64_t object_of(const struct io_call *call, int64_t result)
     return call->error == EBADF && number == 0 ? 0 : io_object(number, call->fd);
 }
 
+/* The table of objects was full. */
+static bool is_nameless(const struct io_call *call, uint64_t object)
+{
+    return object == 0 && call->how & (IO_BY_PATH | IO_NEW_FD) && call->path &&
+           path_was_read(call->error);
+}
+
 /* Where in the file it was, and whether that is where the one before ended. */
 static uint32_t place_of(const struct io_call *call, uint64_t moved)
 {
@@ -285,6 +292,8 @@ static void call_end(struct core_self *self, struct preload_thread *place, struc
         .bytes = moved ? (uint64_t)result : 0,
         .asked = call->asked,
     };
+    if (UNLIKELY(is_nameless(call, record.key.object)))
+        record.key.flags |= PRELOAD_CALL_NAMELESS;
     const struct io_fd *known = io_fd_at(call->how & IO_NEW_FD ? (int)result : call->fd);
     if (known && record.key.object & ((1u << PRELOAD_FD_BITS) - 1))
         record.key.flags |= known->flags & PRELOAD_CALL_ROW_FLAGS;
