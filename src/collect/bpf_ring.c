@@ -1,14 +1,18 @@
 /* The kernel's layout: a page with the consumer's position, one with the producer's, the data. */
 #include "collect/bpf_ring.h"
 
+#include "base/arena.h"
 #include "base/fd.h"
+#include "host/memory_limit.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <math.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define MEMORY_BYTES_LARGE (3.0 * (1 << 30))
 enum { HEADER_BYTES = BPF_RINGBUF_HDR_SZ };
 
 /* Level-triggered, a ring would be ready as long as a record is kept in it. */
@@ -117,4 +121,25 @@ void bpf_ring_release(struct bpf_ring *ring, uint64_t place)
     uint64_t until = place < ring->at ? place : ring->at;
     if (until > *ring->consumer)
         __atomic_store_n(ring->consumer, until, __ATOMIC_RELEASE);
+}
+
+uint32_t bpf_ring_bytes_here(uint32_t large, uint32_t small)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct host host = {.root = "", .arena = &arena};
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    return fmin(bytes, memory_limit_bytes(&host)) >= MEMORY_BYTES_LARGE ? large : small;
+}
+
+int bpf_ring_fit(struct collector *c, bpf_ring_try *attempt, const char *cache_dir, uint32_t large,
+                 uint32_t small, struct why *ret_large, struct why *why)
+{
+    struct why first = {0};
+    int r = attempt(c, cache_dir, large, &first);
+    if (r != -ENOMEM || large <= small) {
+        *why = r < 0 ? first : *why;
+        return r;
+    }
+    *ret_large = first;
+    return attempt(c, cache_dir, small, why);
 }

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct collector; /* of one of the collectors with a ring */
+
 struct bpf_ring {
     uint64_t *consumer;       /* how far we have given back; written by us */
     const uint64_t *producer; /* how far programs have reserved */
@@ -38,6 +40,15 @@ MUST_USE int bpf_ring_map(int map_fd, size_t data_bytes, struct bpf_ring *ret, s
 void bpf_ring_adopt(uint64_t *consumer, const uint64_t *producer, const uint8_t *data,
                     size_t data_bytes, struct bpf_ring *ret);
 void bpf_ring_deinit(struct bpf_ring *ring);
+/* How much is to be asked for: `large` only where the machine, and what our cgroup lets us have,
+ * is 3 GiB or more. */
+uint32_t bpf_ring_bytes_here(uint32_t large, uint32_t small);
+/* Loads what has the ring, and maps it. There may be more memory than is left of it, or than a
+ * limit of ours lets us have: when `large` cannot be had it is `small`, and *ret_large says why. */
+typedef int bpf_ring_try(struct collector *c, const char *cache_dir, uint32_t ring_bytes,
+                         struct why *why);
+MUST_USE int bpf_ring_fit(struct collector *c, bpf_ring_try *attempt, const char *cache_dir,
+                          uint32_t large, uint32_t small, struct why *ret_large, struct why *why);
 
 void bpf_ring_begin(struct bpf_ring *ring);
 /* NULL when there is nothing more for now. `ret_place` is where it begins. */

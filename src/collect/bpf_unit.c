@@ -222,6 +222,11 @@ int bpf_unit_load(struct bpf_unit *unit, struct why *why)
     return r < 0 ? unit_why(unit, -r, "loading", why) : 0;
 }
 
+bool bpf_unit_is_disliked(int r)
+{
+    return r < 0 && r != -EPERM && r != -EACCES && r != -ENOMEM;
+}
+
 int bpf_unit_attach(struct bpf_unit *unit, struct why *why)
 {
     struct bpf_program *program;

@@ -16,6 +16,7 @@
 #include "base/macros.h"
 #include "base/why.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@ MUST_USE int bpf_unit_map_size(struct bpf_unit *unit, const char *map, uint32_t 
 /* `fd` stays the caller's. */
 MUST_USE int bpf_unit_map_share(struct bpf_unit *unit, const char *map, int fd, struct why *why);
 MUST_USE int bpf_unit_load(struct bpf_unit *unit, struct why *why);
+/* Of what loading gave: not a reason that would be the same for any program. */
+bool bpf_unit_is_disliked(int r);
 MUST_USE int bpf_unit_attach(struct bpf_unit *unit, struct why *why);
 /* Programs run no more, maps stay. */
 void bpf_unit_detach(struct bpf_unit *unit);

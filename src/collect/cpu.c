@@ -70,6 +70,7 @@ static int stacks_make(struct collector *c, struct why *why)
         .debuginfod = c->opts.debuginfod,
         .machine = unwind_machine_here(),
         .embed_functions = CPU_EMBED_FUNCTIONS,
+        .embed_no_code = c->opts.no_code,
         .no_symbols = c->opts.no_symbols,
         .root_pid = c->opts.scope == TARGET_SPAWNED ? c->opts.pid : 0,
         .root_command = c->opts.command,

@@ -26,6 +26,7 @@ struct cpu_opts {
     const char *cache_dir; /* borrowed; NULL: no cache */
     bool debuginfod;
     bool no_symbols;
+    bool no_code;    /* the instructions of hot functions are left to who reads the files later */
     bool no_samples; /* only what processes do, for collectors that follow; no series "cpu" */
     bool switches;   /* with every switch of a thread on and off the CPU, for followers */
 };

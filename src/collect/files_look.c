@@ -6,6 +6,7 @@
 #include "base/jsonw.h"
 #include "base/map.h"
 #include "collect/files_look_parts.h"
+#include "collect/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,6 +134,12 @@ static void text_put(struct jsonw *json, const char *key, struct str text)
     jsonw_text(json, text);
 }
 
+static void path_put(struct jsonw *json, struct str path)
+{
+    char shown[OBJECT_NAME_BYTES];
+    text_put(json, "path", object_name_shown(path, shown));
+}
+
 static void bool_put(struct jsonw *json, const char *key, bool truth)
 {
     jsonw_key(json, key);
@@ -220,7 +227,7 @@ static int files_put(struct files_look *look, struct looking *looking, struct js
             file_look(view, &looked, &looking->counted, fiemap, &facts);
         jsonw_object_begin(json);
         u64_put(json, "object", file->object);
-        text_put(json, "path", file->path);
+        path_put(json, file->path);
         facts_put(json, &facts);
         jsonw_object_end(json);
         put++;
@@ -323,7 +330,7 @@ static void folder_put(const struct files_look *look, const struct folders *fold
         na = r == -EPERM ? "to read it as somebody else would change its access time"
                          : look_error(-r, words, sizeof(words));
     jsonw_object_begin(json);
-    text_put(json, "path", path);
+    path_put(json, path);
     u64_put(json, "used", folder.used);
     if (!na_sizes) {
         u64_put(json, "tiny", folder.tiny);

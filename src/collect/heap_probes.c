@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +125,8 @@ static int file_look(struct heap_probes *probes, const char *path, int pid, bool
     struct stat info;
     bool fresh = false;
     struct elf_file file = ELF_FILE_NONE;
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+    AUTO(fd_close) int fd = file_open_regular(path);
+    if (fd < 0 || fstat(fd, &info) < 0)
         return 0;
     int r = file_is_new(probes, &info, pid, &fresh);
     if (r < 0 || !fresh || elf_file_open(fd_take(&fd), path, &file, NULL) < 0)

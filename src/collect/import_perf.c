@@ -6,6 +6,7 @@
 #include "collect/import_common.h"
 #include "collect/perf_data.h"
 #include "collect/stacks.h"
+#include "target/command.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -314,7 +315,8 @@ static int perf_begin(void *context, const struct perf_data_about *about, struct
     struct perf *perf = context;
     perf->about = *about;
     if (about->command[0] != '\0')
-        perf->import.command = arena_dup(perf->import.arena, about->command);
+        perf->import.command = arena_dup(perf->import.arena,
+                                         command_text_shown(perf->import.arena, about->command));
     int r = machine_of(perf, about->arch);
     if (r < 0)
         return r;

@@ -17,8 +17,11 @@
 #include <unistd.h>
 
 enum {
-    RING_BYTES = 16 << 20,
-    CELLS_TOGETHER = 16384, /* of all CPUs in one table, as long as each has enough */
+    /* Programs that walk folders ask for another file with every few calls: some 200,000 rows of
+     * 180 bytes within half a second, which must not be lost when we get no CPU meanwhile. */
+    RING_BYTES = 64 << 20,
+    RING_BYTES_SMALL = 16 << 20, /* where that cannot be had */
+    CELLS_TOGETHER = 16384,      /* of all CPUs in one table, as long as each has enough */
 };
 
 extern const unsigned char io_bpf[];
@@ -40,7 +43,8 @@ static int config_make(struct collector *c, const struct collector_target *targe
         r = why_errno(why, -cpus, NULL, "cannot tell how many CPUs there are");
     if (r < 0)
         return r;
-    c->ring_bytes = c->opts.ring_bytes ? c->opts.ring_bytes : (uint32_t)RING_BYTES;
+    c->ring_bytes = c->opts.ring_bytes ? c->opts.ring_bytes
+                                       : bpf_ring_bytes_here(RING_BYTES, RING_BYTES_SMALL);
     c->config = (struct io_config){
         .cgroup_id = scope.cgroup_id,
         .cgroup_level = scope.cgroup_level,
@@ -98,13 +102,35 @@ static int unit_start(struct collector *c, const char *cache_dir, struct why *wh
 {
     c->faults_na = !io_faults_here();
     int r = unit_load(c, cache_dir, why);
-    if (r < 0 && r != -EPERM && r != -EACCES && cache_dir)
+    if (bpf_unit_is_disliked(r) && cache_dir)
         r = unit_load(c, NULL, why);
-    if (r < 0 && r != -EPERM && r != -EACCES) {
+    if (bpf_unit_is_disliked(r)) {
         struct why second = {0};
         c->cache_na = c->faults_na = true;
         r = unit_load(c, NULL, &second);
     }
+    return r;
+}
+
+static int ring_try(struct collector *c, const char *cache_dir, uint32_t ring_bytes,
+                    struct why *why)
+{
+    c->ring_bytes = c->config.ring_bytes = ring_bytes;
+    int r = unit_start(c, cache_dir, why);
+    if (r == 0)
+        r = bpf_ring_map(bpf_unit_map_fd(c->unit, "told"), c->ring_bytes, &c->ring, why);
+    return r;
+}
+
+static int ring_start(struct collector *c, const char *cache_dir, struct why *why)
+{
+    struct why large = {0};
+    int r = bpf_ring_fit(c, ring_try, cache_dir, c->ring_bytes, RING_BYTES_SMALL, &large, why);
+    if (large.what[0])
+        snprintf(c->ring_na, sizeof(c->ring_na),
+                 "there is no memory for a larger buffer (%.300s): where very many different calls "
+                 "are made at a time, some lose their stack or object",
+                 large.what);
     return r;
 }
 
@@ -117,7 +143,8 @@ static uint64_t maps_bytes(const struct collector *c)
            (uint64_t)(IO_CALLS_MAX + 1) * sizeof(struct io_folded) +
            (uint64_t)IO_THREADS_MAX * (sizeof(struct io_thread) + 8 + ELEMENT) +
            (uint64_t)IO_THREADS_MAX * (sizeof(struct io_fault) + 8 + ELEMENT) +
-           (uint64_t)IO_THREADS_MAX * (16 + ELEMENT) + (uint64_t)OBJECTS_SEEN_MAX * (24 + ELEMENT) +
+           (uint64_t)IO_THREADS_MAX * (16 + ELEMENT) + (uint64_t)IO_PATHS_SEEN * 8 +
+           (uint64_t)OBJECTS_SEEN_MAX * (24 + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_MAX *
                (sizeof(struct offcpu_known_key) + sizeof(struct offcpu_known) + ELEMENT) +
            (uint64_t)OFFCPU_KNOWN_LONG_MAX * (8 + sizeof(struct offcpu_known_long) + ELEMENT);
@@ -250,9 +277,7 @@ static int start(struct collector *c, const struct collector_target *target, str
 {
     int r = config_make(c, target, why);
     if (r == 0)
-        r = unit_start(c, target->cache_dir, why);
-    if (r == 0)
-        r = bpf_ring_map(bpf_unit_map_fd(c->unit, "told"), c->ring_bytes, &c->ring, why);
+        r = ring_start(c, target->cache_dir, why);
     if (r == 0)
         r = fds_find(c, why);
     if (r == 0)

@@ -79,13 +79,18 @@ static const struct row rows[] = {
     {SYS_unlinkat, {.path = 2, .folder = 1}},
     {SYS_mkdirat, {.path = 2, .folder = 1}},
     {SYS_mknodat, {.path = 2, .folder = 1}},
-    {SYS_renameat2, {.path = 2, .folder = 1}},
+    {SYS_renameat2, {.path = 2, .folder = 1, .kind = IO_RENAMES}},
     {SYS_linkat, {.path = 2, .folder = 1}},
     {SYS_symlinkat, {.path = 3, .folder = 2}},
     {SYS_readlinkat, {.path = 2, .folder = 1}},
     {SYS_fchmodat, {.path = 2, .folder = 1}},
     {SYS_fchownat, {.path = 2, .folder = 1}},
     {SYS_utimensat, {.path = 2, .folder = 1}},
+    {SYS_mount, {.kind = IO_RENAMES}},
+    {SYS_pivot_root, {.kind = IO_RENAMES}},
+#ifdef SYS_move_mount
+    {SYS_move_mount, {.kind = IO_RENAMES}},
+#endif
     {SYS_execve, {.path = 1, .kind = IO_EXECS}},
     {SYS_execveat, {.path = 2, .folder = 1, .kind = IO_EXECS}},
     {SYS_truncate, {.path = 1}},
@@ -103,7 +108,7 @@ static const struct row rows[] = {
     {SYS_unlink, {.path = 1}},
     {SYS_rmdir, {.path = 1}},
     {SYS_mkdir, {.path = 1}},
-    {SYS_rename, {.path = 1}},
+    {SYS_rename, {.path = 1, .kind = IO_RENAMES}},
     {SYS_link, {.path = 1}},
     {SYS_symlink, {.path = 2}},
     {SYS_readlink, {.path = 1}},
@@ -114,7 +119,7 @@ static const struct row rows[] = {
     {SYS_epoll_wait, {.fd = 1}},
 #endif
 #ifdef SYS_renameat
-    {SYS_renameat, {.path = 2, .folder = 1}},
+    {SYS_renameat, {.path = 2, .folder = 1, .kind = IO_RENAMES}},
 #endif
     {SYS_socket, {.kind = IO_OPENS}},
     {SYS_accept, {.fd = 1, .kind = IO_ACCEPTS}},

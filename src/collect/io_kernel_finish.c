@@ -43,6 +43,8 @@ static int counters_put(struct collector *c)
         {"io.stacks_truncated", UNIT_COUNT, c->told.truncated},
         {"io.stacks_learnt", UNIT_COUNT, known.learnt},
         {"io.folded", UNIT_COUNT, io_count(c, IO_FOLDED)},
+        {"io.unattributed", UNIT_COUNT,
+         io_count(c, IO_FOLDED) + c->stackless + objects.nameless_calls},
         {"io.lost.stacks_spared", UNIT_COUNT, io_count(c, OFFCPU_SPARED)},
         {"io.lost.stacks_unreadable", UNIT_COUNT, io_count(c, OFFCPU_UNREADABLE)},
         {"io.lost.stacks_stale", UNIT_COUNT, c->told.stale},
@@ -96,6 +98,7 @@ static void missing_put(const struct collector *c, struct jsonw *json)
            "calls that were under way when recording began are not counted");
     na_put(json, io_count(c, IO_FOLDED) > 0, "some rows",
            "more different calls than there is room for: some are added up by their name only");
+    na_put(json, c->ring_na[0] != '\0', "room for calls", c->ring_na);
     na_put(json, c->cache_na, "page cache",
            "this kernel does not tell what is added to the page cache");
     na_put(json, io_said_na(c) != NULL, "TLS and SQLite", io_said_na(c));

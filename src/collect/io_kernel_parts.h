@@ -42,6 +42,7 @@ struct collector {
     struct intern mapped; /* ids of objects whose names were asked of /proc */
     struct io_config config;
     uint32_t ring_bytes;
+    char ring_na[512];  /* why it is smaller than it ought to be; empty: it is not */
     uint64_t map_bytes; /* of all maps, about */
     bool cache_na;      /* this kernel does not tell what is added to the page cache */
     bool faults_na;     /* nor of faults on mapped files */
@@ -61,6 +62,7 @@ struct collector {
     uint64_t malformed, refused, open_calls, rounds_held;
     uint64_t faults;      /* on mapped files, in rows */
     uint64_t faults_last; /* of them: the last ones of threads that had not ended */
+    uint64_t stackless;   /* calls whose stack should be known and is not */
     uint64_t own_ns;      /* CPU time of ours, spent here */
 };
 

@@ -47,8 +47,11 @@ static int row_put(struct collector *c, const struct io_key *key, const struct i
     if (r < 0)
         return r;
     info.thread = seen->thread;
-    info.stack = told_stacks_find(&c->told, key->stack, tally->last_ns);
-    r = objects_find(c->objects, &key->object, &info.object);
+    if (key->stack != IO_STACK_MISSED)
+        info.stack = told_stacks_find(&c->told, key->stack, tally->last_ns);
+    bool stackless = key->stack != 0 && info.stack == 0;
+    c->stackless += stackless ? tally->count : 0;
+    r = objects_use(c->objects, &key->object, stackless ? 0 : tally->count, &info.object);
     if (r == 0)
         r = sink_call(c->sink, &info, &row);
     if (r < 0)

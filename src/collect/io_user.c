@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <sys/timerfd.h>
 
-#define TICK_NS  (10 * NS_PER_MS)
-#define HURRY_NS (NS_PER_MS / 2) /* a short program is to be told its stacks while it runs */
+#define TICK_NS      (10 * NS_PER_MS)
+#define HURRY_NS     (NS_PER_MS / 2) /* a short program is to be told its stacks while it runs, */
+#define BEGINNING_NS NS_PER_SEC /* and every program when it begins, where all of them are new */
 
 enum { PROC_IO_BYTES_MAX = 4096 };
 
@@ -82,7 +83,9 @@ static int io_user_drain(struct collector *c, struct why *why)
     (void)why; /* what is told is read by io_until(), whose failures the cpu collector has */
     if (c->stopped)
         return 0;
-    preload_places_tick(&c->places, clock_mono_ns());
+    uint64_t now_ns = clock_mono_ns();
+    preload_places_tick(&c->places, now_ns);
+    c->places.hurry |= now_ns < c->hurry_ns;
     timer_set(c);
     c->places.hurry = false;
     return 0;
@@ -139,6 +142,7 @@ static int counters_put(struct collector *c)
         {"io.calls", UNIT_COUNT, c->calls},
         {"io.processes", UNIT_COUNT, preload_header(c->preload)->processes},
         {"io.folded", UNIT_COUNT, c->calls_folded},
+        {"io.unattributed", UNIT_COUNT, c->unattributed},
         {"io.stacks_recognised", UNIT_COUNT, places->recognised},
         {"io.stacks_walked", UNIT_COUNT, places->stacks_walked},
         {"io.stacks_complete", UNIT_COUNT, places->complete},
@@ -338,6 +342,8 @@ int io_user_start(const struct io_opts *opts, const struct collector_target *tar
     }
     struct cpu_follower follower = {.context = c, .until = io_until};
     cpu_follow(target->cpu, &follower);
+    c->hurry_ns = clock_mono_ns() + BEGINNING_NS;
+    c->places.hurry = true;
     timer_set(c);
     *ret = c;
     return 0;

@@ -412,17 +412,20 @@ int io_user_objects_take(struct collector *c)
 {
     struct preload_io_objects *objects = preload_io_objects(c->preload);
     struct preload_object told;
-    int r = 0;
+    int r = 0, learnt = 0;
     c->round++;
-    /* Whoever is asked about comes first: rings must not run over meanwhile. */
-    for (int i = 0; i < OBJECTS_A_ROUND && r == 0; i++) {
+    /* Whoever is asked about comes first: rings must not run over meanwhile. Those that were asked
+     * about cost nothing any more, and make room. */
+    for (int i = 0; i < PRELOAD_OBJECTS && learnt < OBJECTS_A_ROUND && r == 0; i++) {
         uint64_t tail = __atomic_load_n(&objects->tail, __ATOMIC_RELAXED);
         if (tail == __atomic_load_n(&objects->head, __ATOMIC_ACQUIRE))
             break;
         if (object_read(c, tail + 1, &told)) {
             c->places.hurry = true;
-            if (!number_find(c, tail + 1))
+            if (!number_find(c, tail + 1)) {
                 r = object_learn(c, &told);
+                learnt++;
+            }
         } else if (is_stuck(c)) {
             c->objects_skipped++;
         } else {

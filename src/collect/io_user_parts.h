@@ -73,6 +73,7 @@ struct collector {
     int32_t folder_fd;
     size_t folder_len;
     char folder[PATH_MAX];
+    uint64_t hurry_ns;             /* up to then a program is taken to have begun just now */
     uint64_t stuck_ns;             /* since when the next number is being written */
     struct map_u64 socket_numbers; /* to index + 1 */
     VEC(struct io_user_socket) sockets;
@@ -81,7 +82,7 @@ struct collector {
     char not_higher[512];
     char na[256]; /* why there is nothing; empty */
 
-    uint64_t calls, calls_unseen, calls_folded, calls_unplaced, objects_skipped, sockets_beyond;
+    uint64_t calls, calls_unseen, calls_folded, unattributed, objects_skipped, sockets_beyond;
     uint64_t pieces_seen, own_ns, homeless;
     /* As the kernel counts in /proc/PID/io: what the library saw, what there was. */
     uint64_t reads, writes, read_bytes, write_bytes;

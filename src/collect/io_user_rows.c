@@ -31,9 +31,15 @@ static int row_make(struct collector *c, struct preload_place *place,
     r = io_user_object(c, place, key->object, &info.object);
     if (r < 0)
         return r;
-    if (key->object != 0 && info.object == 0)
-        c->calls_unplaced++;
     return sink_call(c->sink, &info, ret_call);
+}
+
+/* Calls that were added up under their name alone are; so is what has a path or an fd, but no
+ * number: by which name an fd goes by now is only likely to be the right one. */
+static bool is_unattributed(const struct preload_call_key *key, uint32_t stack, uint32_t object)
+{
+    return key->flags & (PRELOAD_CALL_FOLDED | PRELOAD_CALL_NAMELESS) || stack == 0 ||
+           (key->object != 0 && (object == 0 || key->object >> PRELOAD_FD_BITS == 0));
 }
 
 static int row_add(struct collector *c, const struct preload_place *place, uint32_t call,
@@ -43,8 +49,10 @@ static int row_add(struct collector *c, const struct preload_place *place, uint3
     int r = sink_call_add(c->sink, call, tally);
     if (r < 0)
         return r;
-    files_look_used(c->look, io_user_object_known(c, key->object), tally->total_ns, tally->bytes);
+    uint32_t object = io_user_object_known(c, key->object);
+    files_look_used(c->look, object, tally->total_ns, tally->bytes);
     c->calls += tally->count;
+    c->unattributed += is_unattributed(key, stack, object) ? tally->count : 0;
     /* The kernel counts a call once the fd has been found. */
     if (key->flags & PRELOAD_CALL_READS && key->error != EBADF) {
         c->reads += tally->count;

@@ -15,7 +15,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define TICK_NS  (20 * NS_PER_MS)
+/* A ring of 4 MiB is full of waits of a microsecond after 20 ms, half of it being for stacks. */
+#define TICK_NS  (5 * NS_PER_MS)
 #define HURRY_NS (2 * NS_PER_MS)
 
 static int record_take(void *context, struct preload_place *place,

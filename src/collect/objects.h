@@ -22,6 +22,10 @@ struct objects;
 
 enum { OBJECTS_MAX = 1 << 17, OBJECT_NAME_BYTES = 4096 };
 
+/* As it is stored: without the secrets that follow a '?', as in files fetched from URLs. `room` is
+ * where it lies then. */
+struct str object_name_shown(struct str name, char room[OBJECT_NAME_BYTES]);
+
 MUST_USE int objects_open(struct sink *sink, struct objects **ret);
 void objects_close(struct objects *objects); /* NULL is fine */
 
@@ -31,6 +35,9 @@ bool object_record_read(const void *record, size_t bytes, struct object_record *
 MUST_USE int objects_take(struct objects *objects, const void *record, size_t bytes);
 /* One that no record told of gets a name of its kind and number. 0 in *ret: an id of nothing. */
 MUST_USE int objects_find(struct objects *objects, const struct object_id *id, uint32_t *ret);
+/* The same for so many calls: they count as nameless as long as no record has named it. */
+MUST_USE int objects_use(struct objects *objects, const struct object_id *id, uint64_t calls,
+                         uint32_t *ret);
 /* By a record, or by objects_name(); not only by kind and number. */
 bool objects_is_named(const struct objects *objects, const struct object_id *id);
 /* What is called by other means: a kernel lock. */
@@ -42,9 +49,10 @@ MUST_USE int objects_of_child(struct objects *objects, uint32_t process, uint32_
                               uint32_t *ret);
 
 struct objects_counts {
-    uint64_t told;    /* records taken */
-    uint64_t refused; /* bytes that were no record */
-    uint64_t beyond;  /* objects that had to share one */
+    uint64_t told;           /* records taken */
+    uint64_t refused;        /* bytes that were no record */
+    uint64_t beyond;         /* objects that had to share one */
+    uint64_t nameless_calls; /* objects_use(): of objects without a name, or that share one */
 };
 struct objects_counts objects_counts(const struct objects *objects);
 

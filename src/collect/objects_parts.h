@@ -15,8 +15,9 @@
 struct object_entry {
     uint32_t id; /* the sink's */
     uint16_t flags;
-    bool named;        /* by its facts, not only by kind and number */
-    uint64_t asked_ns; /* when /proc was last asked about it */
+    bool named;              /* by its facts, not only by kind and number */
+    uint64_t asked_ns;       /* when /proc was last asked about it */
+    uint64_t nameless_calls; /* made while it had no name */
 };
 
 /* Sockets of one network namespace, as /proc showed them last. */
@@ -39,8 +40,12 @@ struct net_tables {
     bool diag_tried;
 };
 
+enum { OWN_PIPES_MAX = 16 };
+
 struct objects {
     struct sink *sink;
+    uint64_t own_pipes[OWN_PIPES_MAX]; /* inodes of those that whyslow reads */
+    size_t own_pipe_count;
     struct intern keys; /* id n is entries.data[n - 1] */
     VEC(struct object_entry) entries;
     uint32_t shared[OBJECT_PATH + 1]; /* the sink's ids for what is beyond the bound, by kind */
@@ -54,6 +59,9 @@ MUST_USE int object_entry_need(struct objects *objects, const struct object_id *
 /* Name and flags of an entry, learnt from its facts. */
 MUST_USE int object_entry_name(struct objects *objects, uint32_t index, uint16_t flags,
                                struct str name);
+/* As object_name(), and whether it is whyslow that reads it. */
+struct str object_entry_words(const struct objects *objects, const struct object_record *record,
+                              char *buffer, size_t size);
 /* The sink's id of all those of a kind that are beyond the bound. */
 MUST_USE int object_shared(struct objects *objects, uint16_t kind, uint32_t *ret);
 

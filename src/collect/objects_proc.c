@@ -160,7 +160,7 @@ static int entry_learn(struct objects *objects, uint32_t index, const struct fd_
             return r;
     }
     if (!path)
-        name = object_name(facts, buffer, sizeof(buffer));
+        name = object_entry_words(objects, facts, buffer, sizeof(buffer));
     return object_entry_name(objects, index, facts->id.flags, name);
 }
 

@@ -17,7 +17,9 @@
 
 enum {
     KALLSYMS_BYTES_MAX = 1 << 28,
-    RING_BYTES = 16 << 20,
+    /* Of 3,000 threads that begin at once each has a stack that is not known: 16 MiB were full. */
+    RING_BYTES = 32 << 20,
+    RING_BYTES_SMALL = 16 << 20,
     LONG_NS = 1000000,
     KERNEL_STACK_BYTES = 16 << 10, /* x86_64 and aarch64 with pages of 4 KiB */
 };
@@ -31,6 +33,7 @@ static int config_make(struct collector *c, const struct collector_target *targe
     int r = bpf_scope_find(target, &scope, why);
     if (r < 0)
         return r;
+    c->ring_bytes = bpf_ring_bytes_here(RING_BYTES, RING_BYTES_SMALL);
     c->config = (struct offcpu_config){
         .long_ns = LONG_NS,
         .cgroup_id = scope.cgroup_id,
@@ -39,7 +42,7 @@ static int config_make(struct collector *c, const struct collector_target *targe
         .root = scope.root,
         .own = scope.own,
         .pid_ns = scope.pid_ns,
-        .ring_bytes = RING_BYTES,
+        .ring_bytes = c->ring_bytes,
         .kernel_stack_bytes = KERNEL_STACK_BYTES,
         .waits = c->opts.waits,
         .locks = c->opts.locks,
@@ -58,7 +61,7 @@ static int unit_load(struct collector *c, const char *cache_dir, struct why *why
     if (r == 0)
         r = bpf_unit_config(c->unit, &c->config, sizeof(c->config), why);
     if (r == 0)
-        r = bpf_unit_map_size(c->unit, "told", RING_BYTES, why);
+        r = bpf_unit_map_size(c->unit, "told", c->ring_bytes, why);
     if (r == 0 && c->asked_na &&
         (bpf_unit_leave_out(c->unit, "offcpu_send") < 0 ||
          bpf_unit_leave_out(c->unit, "offcpu_recv") < 0))
@@ -70,9 +73,9 @@ static int unit_load(struct collector *c, const char *cache_dir, struct why *why
 static int unit_start(struct collector *c, const char *cache_dir, struct why *why)
 {
     int r = unit_load(c, cache_dir, why);
-    if (r < 0 && r != -EPERM && r != -EACCES && cache_dir)
+    if (bpf_unit_is_disliked(r) && cache_dir)
         r = unit_load(c, NULL, why);
-    if (r < 0 && r != -EPERM && r != -EACCES) {
+    if (bpf_unit_is_disliked(r)) {
         struct why second = {0};
         c->asked_na = true;
         r = unit_load(c, NULL, &second);
@@ -80,11 +83,33 @@ static int unit_start(struct collector *c, const char *cache_dir, struct why *wh
     return r;
 }
 
+static int ring_try(struct collector *c, const char *cache_dir, uint32_t ring_bytes,
+                    struct why *why)
+{
+    c->ring_bytes = c->config.ring_bytes = ring_bytes;
+    int r = unit_start(c, cache_dir, why);
+    if (r == 0)
+        r = bpf_ring_map(bpf_unit_map_fd(c->unit, "told"), c->ring_bytes, &c->ring, why);
+    return r;
+}
+
+static int ring_start(struct collector *c, const char *cache_dir, struct why *why)
+{
+    struct why large = {0};
+    int r = bpf_ring_fit(c, ring_try, cache_dir, c->ring_bytes, RING_BYTES_SMALL, &large, why);
+    if (large.what[0])
+        snprintf(c->ring_na, sizeof(c->ring_na),
+                 "some stacks, where very many threads begin at once: there is no memory for a "
+                 "larger buffer (%.300s)",
+                 large.what);
+    return r;
+}
+
 /* Memory of the program's maps, as they are asked for. */
-static uint64_t maps_bytes(void)
+static uint64_t maps_bytes(const struct collector *c)
 {
     enum { ELEMENT = 48 }; /* the kernel's own part of an element of a hash */
-    return RING_BYTES +
+    return c->ring_bytes +
            (uint64_t)OFFCPU_THREADS_MAX * (sizeof(struct offcpu_thread) + 8 + ELEMENT) +
            (uint64_t)OFFCPU_THREADS_MAX * (16 + ELEMENT) +
            2 * (uint64_t)OFFCPU_TALLIES_MAX *
@@ -238,9 +263,7 @@ static int start(struct collector *c, const struct collector_target *target, str
     int r = config_make(c, target, why);
     if (r < 0)
         return r;
-    r = unit_start(c, target->cache_dir, why);
-    if (r == 0)
-        r = bpf_ring_map(bpf_unit_map_fd(c->unit, "told"), RING_BYTES, &c->ring, why);
+    r = ring_start(c, target->cache_dir, why);
     if (r == 0)
         r = fds_find(c, why);
     if (r == 0)
@@ -249,6 +272,7 @@ static int start(struct collector *c, const struct collector_target *target, str
         r = series_make(c, why);
     if (r < 0)
         return r;
+    c->map_bytes = maps_bytes(c);
     schedule_find(c);
     kernel_locks_start(c, target->cache_dir);
     r = bpf_unit_attach(c->unit, why);
@@ -270,7 +294,6 @@ int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_t
     c->sink = sink;
     c->stacks = c->threads.stacks = cpu_stacks(target->cpu);
     c->ring.wake_fd = -1;
-    c->map_bytes = maps_bytes();
     uint64_t start_ns = own_cpu_ns();
     int r = start(c, target, why);
     if (r < 0) {

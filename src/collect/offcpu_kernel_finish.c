@@ -97,6 +97,8 @@ static int document_put(struct collector *c)
     jsonw_array_begin(&json);
     if (!c->opts.waits)
         jsonw_text(&json, STR("waits for anything but futexes: they were not asked for"));
+    if (c->ring_na[0])
+        jsonw_text(&json, str_from(c->ring_na));
     if (c->opts.locks && !c->kernel_locks)
         jsonw_text(&json, str_from(c->kernel_locks_na));
     if (c->opts.locks && c->config.pid_ns != 0)

@@ -59,6 +59,7 @@ struct collector {
     char kernel_locks_na[512];         /* why not */
     struct offcpu_config config;
     uint32_t ring_bytes;
+    char ring_na[512];  /* why it is smaller than it ought to be; empty: it is not */
     uint64_t map_bytes; /* of all maps, about */
     bool asked_na;      /* this kernel does not tell what is sent and received */
 

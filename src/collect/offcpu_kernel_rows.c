@@ -219,6 +219,8 @@ static int open_put(struct collector *c, const struct offcpu_thread *thread, uin
             .kernel_stack = -1,
             .syscall = WAIT_SYSCALL_NONE,
         };
+    else if (thread->by_interrupt)
+        key.flags |= WAIT_BY_INTERRUPT;
     key.flags |= WAIT_OPEN;
     int r = offcpu_row(c, &key, thread->off_ns, &info, &row);
     if (r < 0)

@@ -113,9 +113,9 @@ struct user_thread {
     bool cut_off;     /* its stack went on beyond what was read */
     uint64_t born_ns; /* as far as we know */
     uint64_t since_ns;
-    uint64_t off_ns;     /* off the CPU so far, this time not included */
-    uint64_t running_ns; /* not told yet */
-    uint64_t looked_ns;
+    uint64_t off_ns;                  /* off the CPU so far, this time not included */
+    uint64_t running_ns;              /* not told yet */
+    uint64_t looked_ns;               /* when the last look at it began */
     uint64_t delay_ns, delay_read_ns; /* ready, not running, by the kernel's books; when read */
     uint32_t slice_bytes;
     /* Where a frame pointer was found that nobody shows: for the same place it is the same. */

@@ -70,6 +70,8 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
     struct user_look *look = slot_take(reader, thread->slice_bytes);
     if (!look)
         return false;
+    /* A wait that begins while we look, or before we get the CPU back, was not seen. */
+    uint64_t begin_ns = clock_mono_ns();
     int r = user_look(thread->pid, thread->tid, look);
     /* Now, since the fd may be another's once the call is over. What it is need not be known. */
     look->object = 0;
@@ -78,8 +80,8 @@ static bool look_at(struct user_reader *reader, struct user_thread *thread, uint
         reader->fds_unknown++;
     reader->looked++;
     /* Its first wait after the horizon may be this one: the next will be looked at again. */
-    thread->looked_ns = clock_mono_ns();
-    user_threads_delay_read(reader->threads, thread, thread->looked_ns);
+    thread->looked_ns = begin_ns;
+    user_threads_delay_read(reader->threads, thread, clock_mono_ns());
     *wanted = 0;
     switch (r) {
     case 0:

@@ -111,7 +111,7 @@ int preload_places_outcome(struct preload_places *places, int r)
 static int place_take(struct preload_places *places, struct preload_place *place, uint64_t until_ns)
 {
     int failed = 0;
-    if (preload_ring_used(&place->ring) > PRELOAD_RING_BYTES / 4)
+    if (preload_ring_used(&place->ring) > place->ring.shared->ring_limit / 4)
         places->hurry = true;
     for (size_t i = 0; i < PRELOAD_RING_BYTES / sizeof(struct preload_record); i++) {
         int r = preload_ring_next(&place->ring, until_ns, &places->taken, &place->next_ns);

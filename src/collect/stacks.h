@@ -25,6 +25,7 @@ struct stacks_opts {
     bool debuginfod;
     enum unwind_machine machine;
     unsigned embed_functions; /* embed source and disassembly of so many hottest; 0: none */
+    bool embed_no_code;       /* source alone */
     bool no_symbols;          /* stacks_finish() names nothing */
     bool foreign_kernel;      /* kernel addresses are not of this boot: they stay unnamed */
     int root_pid;             /* a target that is about to exec: what it is before is not it; 0 */

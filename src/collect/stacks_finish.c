@@ -59,6 +59,7 @@ static int image_name(struct stacks *st, uint32_t index, struct symbols **ret_sy
     struct symbols_opts opts = {
         .cache_dir = st->opts.cache_dir,
         .root = image->root,
+        .owner = image->owner,
         .debuginfod = st->opts.debuginfod,
         .lines = true,
     };
@@ -139,7 +140,7 @@ static int image_embed(struct stacks *st, const struct named *named, const embed
             r = VEC_PUSH(&mine, chosen->data[i]);
     if (r == 0 && mine.len > 0) {
         struct stack_image *image = &st->images.data[named->image];
-        struct embed_opts opts = {.root = image->root};
+        struct embed_opts opts = {.root = image->root, .no_code = st->opts.embed_no_code};
         struct embed_counts counts;
         int fd = image_fd(st, named->image);
         r = embed_hot(named->symbols, fd < 0 ? -1 : fd, image->id, mine.data, mine.len, &opts,

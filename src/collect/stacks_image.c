@@ -52,8 +52,9 @@ static bool is_nameless(struct str path)
            str_starts(path, "/dev/zero") || str_starts(path, "/SYSV");
 }
 
-/* The pid as the process itself sees it: its map is named after that one. */
-static int pid_inside(const struct stacks *st, int pid)
+/* The pid as the process itself sees it: its map is named after that one. And whose process it
+ * is: nobody else's map is believed. */
+static int pid_inside(const struct stacks *st, int pid, unsigned *ret_owner)
 {
     char path[32];
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
@@ -61,8 +62,11 @@ static int pid_inside(const struct stacks *st, int pid)
     snprintf(path, sizeof(path), "/proc/%d/status", pid);
     if (!st->opts.live || file_read(&arena, path, 65536, &text, NULL) < 0)
         return pid;
-    struct str pids = str_field(text, "NSpid"), word;
-    uint64_t inside = (uint64_t)pid;
+    struct str users = str_field(text, "Uid"), pids = str_field(text, "NSpid"), word;
+    uint64_t inside = (uint64_t)pid, owner;
+    (void)str_word(&users); /* the real one; the effective one makes files */
+    if (str_to_u64(str_word(&users), 10, &owner) == 0)
+        *ret_owner = (unsigned)owner;
     while ((word = str_word(&pids)).len > 0)
         if (str_to_u64(word, 10, &inside) < 0)
             return pid;
@@ -114,8 +118,9 @@ static int image_jit(struct stacks *st, uint32_t process, uint32_t *ret)
     struct stack_process *p = &st->processes.data[process];
     if (p->jit == STACKS_NONE) {
         char key[48], path[48];
+        unsigned owner = 0;
         snprintf(key, sizeof(key), "jit:%u", process);
-        snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid_inside(st, p->pid));
+        snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid_inside(st, p->pid, &owner));
         bool fresh;
         int r = image_add(st, str_from(key), IMAGE_JIT, str_from(path), &p->jit, &fresh);
         if (r < 0) {
@@ -125,6 +130,7 @@ static int image_jit(struct stacks *st, uint32_t process, uint32_t *ret)
         struct stack_image *image = &st->images.data[p->jit];
         image->state = IMAGE_LOADED; /* there is nothing to load */
         image->root = root_keep(st, p->pid);
+        image->owner = owner;
     }
     *ret = p->jit;
     return 0;
@@ -146,7 +152,7 @@ static void candidate_close(struct candidate *candidate)
 /* Is the file at hand the one that is mapped? Without anything to compare, a path must do. */
 static bool candidate_fits(struct candidate *c, const struct stacks_mmap *mmap)
 {
-    if (fstat(c->fd, &c->stat) < 0 || !S_ISREG(c->stat.st_mode))
+    if (fstat(c->fd, &c->stat) < 0)
         return false;
     int len = build_id_read(c->fd, c->build_id);
     c->build_id_len = len > 0 ? len : 0;
@@ -160,7 +166,7 @@ static bool candidate_fits(struct candidate *c, const struct stacks_mmap *mmap)
 
 static bool candidate_try(struct candidate *c, const char *path, const struct stacks_mmap *mmap)
 {
-    c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    c->fd = file_open_regular(path); /* what is mapped may be a device */
     if (c->fd < 0)
         return false;
     if (candidate_fits(c, mmap))
@@ -292,14 +298,14 @@ int image_fd(struct stacks *st, uint32_t index)
     int fd = -1;
     if (image->root) {
         snprintf(path, sizeof(path), "%s%.*s", image->root, STR_FMT(image->path));
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = file_open_regular(path);
     }
     if (fd < 0) {
         snprintf(path, sizeof(path), "%.*s", STR_FMT(image->path));
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = file_open_regular(path);
     }
     if (fd < 0)
-        return -errno;
+        return fd;
     uint8_t id[BUILD_ID_BYTES_MAX];
     char text[2 * BUILD_ID_BYTES_MAX + 1];
     int len = build_id_read(fd, id);

@@ -147,12 +147,14 @@ int mapping_add(struct stacks *st, uint32_t process, const struct stacks_mmap *m
     if (!mmap->executable)
         return range_forget(st, process, mmap);
     uint32_t image;
-    int r = image_find(st, process, mmap, &image);
+    struct stacks_mmap named = *mmap;
+    named.path = process_path(st, process, mmap->path);
+    int r = image_find(st, process, &named, &image);
     if (r < 0)
         return r;
     p = &st->processes.data[process];
-    if (p->exe.len == 0 && st->images.data[image].kind == IMAGE_FILE)
-        r = process_program(st, process, st->images.data[image].path);
+    if (p->file.len == 0 && st->images.data[image].kind == IMAGE_FILE)
+        r = process_program(st, process, mmap->path);
     if (r < 0)
         return r;
     return mapping_known(p, mmap, image) ? 0 : mapping_put(st, process, mmap, image);

@@ -42,6 +42,7 @@ struct stack_image {
     struct str build_id;
     uint64_t size_bytes;
     const char *root;   /* where the path begins ("/proc/self/fd/7"); NULL: "/" */
+    unsigned owner;     /* of a JIT's process: 0 where it is not known */
     const char *note;   /* what could not be had, for people; NULL if nothing */
     const char *source; /* where its names came from; NULL: nobody asked yet */
     int fd;             /* -1: none, or closed for want of fds */
@@ -76,7 +77,8 @@ struct stack_process {
     bool ended;
     bool sampled;       /* its mappings are told to the sink as they come */
     bool silent;        /* a fork that only lived to exec: never told to the sink */
-    struct str exe;     /* first executable mapping since exec, or from /proc */
+    struct str file;    /* first executable mapping since exec, or from /proc */
+    struct str exe;     /* the same file, by the name that it was started by */
     struct str command; /* empty: not known yet */
     char name[STACKS_NAME_BYTES];
     struct unwind_space *space; /* NULL once it has ended */
@@ -139,7 +141,10 @@ uint32_t process_find(const struct stacks *st, int pid);
 MUST_USE int process_need(struct stacks *st, uint64_t time_ns, int pid, uint32_t *ret);
 /* Tells the sink about it, once. */
 /* Its program is known now; the sink may have heard of the process before. */
-MUST_USE int process_program(struct stacks *st, uint32_t process, struct str exe);
+MUST_USE int process_program(struct stacks *st, uint32_t process, struct str file);
+/* The path by which a file that the process maps is called: its program's by the name that it was
+ * started by, others as they are. */
+struct str process_path(struct stacks *st, uint32_t process, struct str file);
 MUST_USE int process_tell(struct stacks *st, uint32_t process);
 MUST_USE int process_end(struct stacks *st, uint32_t process, uint64_t time_ns);
 MUST_USE int thread_need(struct stacks *st, uint64_t time_ns, uint32_t process, int tid,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { THREADS_READ_MAX = 1 << 16, START_SLACK_NS = 50 * 1000000 };
 
@@ -54,6 +55,7 @@ static int process_new(struct stacks *st, int pid, uint32_t parent, uint64_t tim
     if (parent != STACKS_NONE) {
         struct stack_process *from = &st->processes.data[parent];
         process.exe = from->exe;
+        process.file = from->file;
         process.command = from->command;
         memcpy(process.name, from->name, sizeof(process.name));
         if (from->space)
@@ -109,6 +111,29 @@ int thread_need(struct stacks *st, uint64_t time_ns, uint32_t process, int tid, 
     return thread_new(st, time_ns, process, tid, ret);
 }
 
+/* A file of several names (redis-server is a link to redis-check-rdb) is called as it was started.
+ * The kernel maps it by one of them, but names the process after the one it was asked for. A name
+ * that only says more (python3.11 for python3) stays. */
+static struct str started_as(struct stacks *st, const struct stack_process *p, struct str file)
+{
+    char path[4096], whole[4096];
+    struct stat by_name, by_file;
+    size_t folder = file.len, name = strnlen(p->name, sizeof(p->name));
+    while (folder > 0 && file.data[folder - 1] != '/')
+        folder--;
+    struct str base = {file.data + folder, file.len - folder};
+    if (!st->opts.live || folder == 0 || name == 0 || file.len >= sizeof(whole) ||
+        folder + name >= sizeof(path) || memchr(p->name, '/', name) ||
+        memmem(base.data, base.len, p->name, name))
+        return file;
+    snprintf(path, sizeof(path), "%.*s%s", (int)folder, file.data, p->name);
+    snprintf(whole, sizeof(whole), "%.*s", STR_FMT(file));
+    if (stat(path, &by_name) < 0 || stat(whole, &by_file) < 0 || by_name.st_ino != by_file.st_ino ||
+        by_name.st_dev != by_file.st_dev)
+        return file;
+    return str_from(arena_dup(&st->arena, path));
+}
+
 /* A process that was here before us. Nothing of it may be readable: then it has only a pid. */
 static int process_read(struct stacks *st, uint64_t time_ns, int pid, uint32_t *ret)
 {
@@ -128,7 +153,8 @@ static int process_read(struct stacks *st, uint64_t time_ns, int pid, uint32_t *
     name_set(p->name, str_from(stat.name));
     char text[4096];
     proc_exe_read(pid, text, sizeof(text));
-    p->exe = str_from(arena_dup(&st->arena, text));
+    p->file = str_from(arena_dup(&st->arena, text));
+    p->exe = started_as(st, p, p->file);
     proc_command_read(pid, text, sizeof(text));
     p->command = str_from(arena_dup(&st->arena, text));
     return mappings_read(st, process, time_ns);
@@ -171,7 +197,7 @@ static void command_read(struct stacks *st, struct stack_process *p)
     if (proc_stat_read(p->pid, 0, &stat) < 0 || stat.start_ns > p->start_ns + START_SLACK_NS)
         return;
     proc_exe_read(p->pid, text, sizeof(text));
-    if (!str_is(p->exe, text))
+    if (!str_is(p->file, text))
         return;
     proc_command_read(p->pid, text, sizeof(text));
     p->command = str_from(arena_dup(&st->arena, text));
@@ -182,14 +208,23 @@ static struct str process_command(const struct stack_process *p)
     return p->command.len > 0 ? p->command : str_from(p->name);
 }
 
-int process_program(struct stacks *st, uint32_t process, struct str exe)
+int process_program(struct stacks *st, uint32_t process, struct str file)
 {
     struct stack_process *p = &st->processes.data[process];
-    p->exe = exe;
+    p->file = str_from(arena_dup_len(&st->arena, file.data, file.len));
+    p->exe = started_as(st, p, p->file);
     if (!p->id)
         return 0;
     command_read(st, p);
-    return sink_process_program(st->sink, p->id, exe, process_command(p));
+    return sink_process_program(st->sink, p->id, p->exe, process_command(p));
+}
+
+struct str process_path(struct stacks *st, uint32_t process, struct str file)
+{
+    const struct stack_process *p = &st->processes.data[process];
+    if (p->file.len == 0) /* the first one that is mapped is its program */
+        return started_as(st, p, file);
+    return str_eq(p->file, file) ? p->exe : file;
 }
 
 int process_tell(struct stacks *st, uint32_t process)

@@ -204,8 +204,8 @@ static int file_look(struct uprobes *uprobes, const char *path, const struct lib
     struct stat info;
     bool fresh = false;
     struct elf_file file = ELF_FILE_NONE;
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+    AUTO(fd_close) int fd = file_open_regular(path);
+    if (fd < 0 || fstat(fd, &info) < 0)
         return 0;
     int r = file_is_new(uprobes, &info, &fresh);
     if (r < 0 || !fresh || elf_file_open(fd_take(&fd), path, &file, NULL) < 0)
