@@ -24,9 +24,56 @@ double run_costs_stolen_ns(const struct run_costs *costs)
     return costs->steal_ns * costs->cpu_ns / (costs->cpu_ns + others);
 }
 
-double run_costs_busy(const struct run_costs *costs)
+static bool is_traced(const struct evidence *evidence)
 {
-    return costs->wall_ns > 0 && costs->cpu_ns > 0 ? fmax(1, costs->cpu_ns / costs->wall_ns) : 1;
+    return evidence_has(evidence, AXIS_WAITS) && !evidence->path.na && evidence->path.ns > 0 &&
+           !evidence->costs_on_path.na;
+}
+
+/* Threads that are not on the path compute, too: of the CPU time of plain runs the path has the
+ * part that it has of what was recorded. */
+static double cpu_on_path_ns(const struct evidence *evidence)
+{
+    const struct run_costs *costs = &evidence->costs;
+    double on_path = 0, all = 0;
+    if (!is_traced(evidence)) /* all but one may compute beside the path; none need to */
+        return costs->cpu_ns <= costs->wall_ns ? costs->cpu_ns
+                                               : costs->cpu_ns / (double)MAX(costs->cpus, 1u);
+    for (size_t i = 0; i < evidence->path.share_count; i++)
+        if (evidence->path.shares[i].what == PATH_RUNNING)
+            on_path += (double)evidence->path.shares[i].ns;
+    for (size_t i = 1; i < evidence->waits.profile.thread_count; i++)
+        all += (double)evidence->waits.threads[i].running_ns;
+    return costs->cpu_ns * (all > 0 ? fmin(on_path / all, 1) : 1);
+}
+
+double evidence_gap_ns(const struct evidence *evidence)
+{
+    const struct run_costs *costs = &evidence->costs;
+    if (!(costs->wall_ns > 0) || isnan(costs->cpu_ns))
+        return NAN;
+    double gap = costs->wall_ns - cpu_on_path_ns(evidence);
+    for (int i = 0; i <= WAIT_CLASS_UNKNOWN && is_traced(evidence); i++)
+        if (i != WAIT_CLASS_RUNNING && i != WAIT_CLASS_RUNQ)
+            gap -= evidence->costs_on_path.classes[i];
+    return fmax(0, gap);
+}
+
+double evidence_siblings_ns(const struct evidence *evidence)
+{
+    const struct run_costs *costs = &evidence->costs;
+    if (isnan(costs->cpu_ns) || !is_traced(evidence))
+        return 0;
+    return fmax(0, costs->cpu_ns - cpu_on_path_ns(evidence)) / (double)MAX(costs->cpus, 1u);
+}
+
+double evidence_stolen_ns(const struct evidence *evidence)
+{
+    const struct run_costs *costs = &evidence->costs;
+    double stolen = run_costs_stolen_ns(costs), gap = evidence_gap_ns(evidence);
+    if (!(stolen > 0) || isnan(gap))
+        return 0;
+    return fmin(stolen * fmin(cpu_on_path_ns(evidence) / costs->cpu_ns, 1), gap);
 }
 
 static double share_lost(struct honesty_figure lost, struct honesty_figure all)
@@ -34,6 +81,26 @@ static double share_lost(struct honesty_figure lost, struct honesty_figure all)
     if (!lost.known || !all.known || lost.value + all.value == 0)
         return NAN;
     return (double)lost.value / (double)(lost.value + all.value);
+}
+
+static void lost_put(struct axis_state *axis, struct honesty_figure lost, struct honesty_figure all)
+{
+    axis->lost = axis->uncounted = share_lost(lost, all);
+}
+
+/* A call whose stack or object is not known is lost to what asks for them, though it was counted;
+ * one that is known by its name alone is lost to everything but the table of calls. */
+static void io_lost_put(struct axis_state *axis, const struct io_honesty *io)
+{
+    struct honesty_figure gone = io->lost, counted = io->calls;
+    if (io->folded.known && gone.known) {
+        gone.value += MIN(io->folded.value, counted.value);
+        counted.value -= MIN(io->folded.value, counted.value);
+    }
+    lost_put(axis, gone, counted);
+    if (io->unattributed.known && io->calls.value > 0)
+        axis->lost = fmax(axis->lost,
+                          fmin((double)io->unattributed.value / (double)io->calls.value, 1));
 }
 
 static int cpu_load(struct evidence *e, struct recording *recording, struct why *why)
@@ -50,7 +117,7 @@ static int cpu_load(struct evidence *e, struct recording *recording, struct why 
         hot_lines_build(e->arena, &e->cpu, &e->lines) < 0)
         return why_nomem(why);
     hot_lines_rank(&e->lines);
-    e->axes[AXIS_CPU].lost = share_lost(e->cpu_honesty.lost, e->cpu_honesty.samples);
+    lost_put(&e->axes[AXIS_CPU], e->cpu_honesty.lost, e->cpu_honesty.samples);
     return 0;
 }
 
@@ -66,7 +133,7 @@ static int waits_axis_load(struct evidence *e, struct recording *recording, stru
         wait_groups_build(e->arena, &e->waits, &e->classes, &e->path, &e->groups) < 0 ||
         lock_table_build(e->arena, &e->waits, &e->classes, &e->locks) < 0)
         return why_nomem(why);
-    e->axes[AXIS_WAITS].lost = share_lost(e->wait_honesty.lost, e->wait_honesty.seen);
+    lost_put(&e->axes[AXIS_WAITS], e->wait_honesty.lost, e->wait_honesty.seen);
     return 0;
 }
 
@@ -80,7 +147,7 @@ static int io_axis_load(struct evidence *e, struct recording *recording, struct 
     if (io_sums_build(e->arena, &e->io, &e->io_sums) < 0 ||
         io_request_groups_build(e->arena, &e->io, &e->requests) < 0)
         return why_nomem(why);
-    e->axes[AXIS_IO].lost = share_lost(e->io_honesty.lost, e->io_honesty.calls);
+    io_lost_put(&e->axes[AXIS_IO], &e->io_honesty);
     return 0;
 }
 
@@ -94,7 +161,7 @@ static int heap_axis_load(struct evidence *e, struct recording *recording, struc
     if (heap_sums_build(e->arena, &e->heap, &e->heap_sums) < 0)
         return why_nomem(why);
     struct honesty_figure all = {e->heap_sums.all.allocations + e->heap_sums.all.frees, true};
-    e->axes[AXIS_HEAP].lost = share_lost(e->heap_honesty.lost, all);
+    lost_put(&e->axes[AXIS_HEAP], e->heap_honesty.lost, all);
     e->axes[AXIS_HEAP].sampled = e->heap_honesty.sample_bytes > 0;
     return 0;
 }
@@ -125,7 +192,7 @@ static int axis_load(struct evidence *e, const struct evidence_input *input, enu
     state->artifact = input->axes[axis].artifact;
     state->path = input->axes[axis].recording;
     state->wall_ns = input->axes[axis].wall_ns;
-    state->lost = NAN;
+    state->lost = state->uncounted = NAN;
     state->scale = 1;
     if (!state->path) {
         state->na = state->na ? state->na : "not recorded";
@@ -170,10 +237,14 @@ int evidence_load(struct arena *arena, const struct evidence_input *input, struc
                           strcmp(ret->axes[AXIS_CPU].path, ret->axes[AXIS_WAITS].path) == 0;
     const struct run_costs *costs = &ret->costs;
     bool sure = costs->wall_low_ns > 0 && costs->wall_high_ns > 0;
+    const struct path_wall wall = {
+        .ns = costs->wall_ns,
+        .low_ns = sure ? costs->wall_low_ns : costs->wall_min_ns,
+        .high_ns = sure ? costs->wall_high_ns : costs->wall_max_ns,
+        .cpu_ns = costs->cpu_ns,
+    };
     if (path_costs_build(arena, cpu ? &ret->cpu : NULL, waits ? &ret->waits : NULL, &ret->classes,
-                         &ret->path, ret->cpu_with_waits, costs->wall_ns,
-                         sure ? costs->wall_low_ns : costs->wall_min_ns,
-                         sure ? costs->wall_high_ns : costs->wall_max_ns, &ret->costs_on_path) < 0)
+                         &ret->path, ret->cpu_with_waits, &wall, &ret->costs_on_path) < 0)
         return why_nomem(why);
     return 0;
 }

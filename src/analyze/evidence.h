@@ -41,8 +41,10 @@ struct axis_state {
     double overhead;       /* 0.03: 3% more; NaN: not known */
     bool disturbed;        /* by more than AXIS_OVERHEAD_MAX, and by us */
     bool sampled;          /* heap: estimates from samples */
-    double lost;           /* share of what was to be recorded, 0 … 1; NaN: not known */
-    double scale;          /* ns of this recording → ns of the baseline */
+    /* Shares of what was to be recorded, 0 … 1; NaN: not known. */
+    double lost;      /* is not there, or not whole: calls without their stack or object */
+    double uncounted; /* of these: is in no table, or only by its name */
+    double scale;     /* ns of this recording → ns of the baseline */
 };
 
 /* Medians over the baseline's runs; NaN: not known. */
@@ -65,8 +67,6 @@ struct run_costs {
 /* Of what the hypervisor took, the program's part, as CPU time: 0 where it took nothing or nobody
  * knows. Only CPUs that are wanted can be taken, so it is shared as they were. */
 double run_costs_stolen_ns(const struct run_costs *costs);
-/* CPUs that it kept busy at a time, at least 1: of such time so much makes one of wall time. */
-double run_costs_busy(const struct run_costs *costs);
 
 struct evidence_input {
     struct {
@@ -123,6 +123,15 @@ struct evidence {
     /* From cpu and waits: where the wall time of a run goes. */
     struct path_costs costs_on_path;
 };
+
+/* What of a plain run's wall time the path neither computed nor waited for something: more than
+ * that the environment did not take. NaN: not known. */
+double evidence_gap_ns(const struct evidence *evidence);
+/* Of it what the hypervisor took, by what the path computed of all that was computed; 0 where it
+ * took nothing, nobody knows, or the kernel counts such time as the program's own. */
+double evidence_stolen_ns(const struct evidence *evidence);
+/* For how long threads of the program beside the path can have had all CPUs, in a plain run. */
+double evidence_siblings_ns(const struct evidence *evidence);
 
 /* An axis that cannot be read is n/a with the reason, no error; out of memory is one. */
 MUST_USE int evidence_load(struct arena *arena, const struct evidence_input *input,

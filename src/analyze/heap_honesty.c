@@ -203,6 +203,8 @@ struct value heap_honesty_value(struct arena *arena, const struct heap_honesty *
     value_put(&map, "mode", NULL,
               honesty->mode_known ? value_text(honesty->sample_bytes ? "sampled" : "exact")
                                   : value_na(unsaid));
+    value_put(&map, "estimated", "figures are estimates",
+              honesty->mode_known ? value_bool(honesty->sample_bytes > 0) : value_na(unsaid));
     value_put(&map, "sample_bytes", "one in, on average",
               honesty->sample_bytes ? value_uint(honesty->sample_bytes, UNIT_BYTES) : value_null());
     value_put(&map, "temporary_within", "temporary: freed before so many allocations",

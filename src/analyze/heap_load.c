@@ -227,7 +227,7 @@ static int nothing(struct loader *loader)
 {
     const char *path = recording_path(loader->recording);
     if (loader->heap->facts_json.len > 0)
-        return why_set(loader->why, WHY_FAILED, ENODATA,
+        return why_set(loader->why, WHY_NOTHING, ENODATA,
                        "record a program that allocates; 'whyslow doctor' says what can be seen",
                        "'%s' was recorded with --heap, but no allocation was seen", path);
     return why_set(loader->why, WHY_USAGE, ENODATA,

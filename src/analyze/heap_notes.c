@@ -36,6 +36,7 @@ const char *heap_note_name(enum heap_note_kind kind)
 struct noting {
     struct arena *arena;
     const struct heap_sums *sums;
+    bool sampled;
     VEC(struct heap_note) notes;
     size_t of_kind[HEAP_NOTE_KINDS];
     size_t left_out;
@@ -52,10 +53,23 @@ static void note_add(struct noting *noting, struct heap_note note)
         noting->r = VEC_PUSH(&noting->notes, note);
 }
 
-static const char *number_text(struct noting *noting, double number, enum unit unit)
+/* What was counted one by one, or looked up, also where calls are sampled. */
+static const char *exact_text(struct noting *noting, double number, enum unit unit)
 {
     char text[48];
     return arena_dup(noting->arena, units_format(number, unit, text, sizeof(text)));
+}
+
+/* "~12.0 MiB" where one call in so many bytes was looked at. */
+static const char *number_text(struct noting *noting, double number, enum unit unit)
+{
+    return arena_printf(noting->arena, "%s%s", noting->sampled && number != 0 ? "~" : "",
+                        exact_text(noting, number, unit));
+}
+
+static const char *pct_text(struct noting *noting, double pct)
+{
+    return arena_printf(noting->arena, "%s%.0f%%", noting->sampled ? "~" : "", pct);
 }
 
 static const char *bytes_text(struct noting *noting, int64_t bytes)
@@ -113,9 +127,9 @@ static void note_not_freed(struct noting *noting, const struct heap_sum *sum)
     if (bytes < (int64_t)bound->bytes || pct < bound->pct)
         return;
     const char *text = arena_printf(
-        noting->arena, "%s in %s not freed at the end, %.0f%% of the peak, %s",
-        bytes_text(noting, bytes), pieces_text(noting, heap_live_count(&sum->figures)), pct,
-        name_of(noting, sum));
+        noting->arena, "%s in %s not freed at the end, %s of the peak, %s",
+        bytes_text(noting, bytes), pieces_text(noting, heap_live_count(&sum->figures)),
+        pct_text(noting, pct), name_of(noting, sum));
     note_add(noting,
              (struct heap_note){HEAP_NOTE_NOT_FREED, text, (uint64_t)heap_live_count(&sum->figures),
                                 (uint64_t)bytes, sum->stack});
@@ -128,7 +142,7 @@ static void note_one_place(struct noting *noting, const struct heap_sum *sum)
     if (sum->figures.peak_bytes < (int64_t)bound->bytes || pct < bound->pct)
         return;
     const char *text = arena_printf(
-        noting->arena, "%.0f%% of the peak is of one function: %s in %s, %s", pct,
+        noting->arena, "%s of the peak is of one function: %s in %s, %s", pct_text(noting, pct),
         bytes_text(noting, sum->figures.peak_bytes), pieces_text(noting, sum->figures.peak_count),
         name_of(noting, sum));
     note_add(noting,
@@ -146,9 +160,10 @@ static void note_temporary(struct noting *noting, const struct heap_sum *sum)
         return;
     const char *text = arena_printf(
         noting->arena,
-        "%s of %s allocations (%.0f%%) freed right after they were made, %s together, %s",
-        count_text(noting, figures->temporary), count_text(noting, figures->allocations), pct,
-        bytes_text(noting, (int64_t)figures->temporary_bytes), name_of(noting, sum));
+        "%s of %s allocations (%s) freed right after they were made, %s together, %s",
+        count_text(noting, figures->temporary), count_text(noting, figures->allocations),
+        pct_text(noting, pct), bytes_text(noting, (int64_t)figures->temporary_bytes),
+        name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_TEMPORARY, text, figures->temporary,
                                         figures->temporary_bytes, sum->stack});
 }
@@ -161,10 +176,10 @@ static void note_small(struct noting *noting, const struct heap_sum *sum)
     double mean = (double)figures->allocated_bytes / (double)MAX(figures->allocations, 1u);
     if (figures->allocations < bound->count || pct < bound->pct || mean > (double)bound->size_most)
         return;
-    const char *text = arena_printf(
-        noting->arena, "%s allocations of %s on average, %.0f%% of all, %s",
-        count_text(noting, figures->allocations), number_text(noting, mean, UNIT_BYTES), pct,
-        name_of(noting, sum));
+    const char *text = arena_printf(noting->arena, "%s allocations of %s on average, %s of all, %s",
+                                    count_text(noting, figures->allocations),
+                                    number_text(noting, mean, UNIT_BYTES), pct_text(noting, pct),
+                                    name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_SMALL_PIECES, text, figures->allocations,
                                         figures->allocated_bytes, sum->stack});
 }
@@ -180,8 +195,9 @@ static void note_grown(struct noting *noting, const struct heap_sum *sum)
         "the same memory grown %s%s times in turn: %s reallocations to a larger size, %s of "
         "them moved, %s",
         figures->chain_max == HEAP_CHAIN_TOP ? "at least " : "up to ",
-        count_text(noting, figures->chain_max), count_text(noting, figures->grown),
-        count_text(noting, figures->moved), name_of(noting, sum));
+        exact_text(noting, (double)figures->chain_max, UNIT_COUNT),
+        count_text(noting, figures->grown), count_text(noting, figures->moved),
+        name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_GROWN_AGAIN, text, figures->grown,
                                         figures->grown_bytes, sum->stack});
 }
@@ -197,7 +213,7 @@ static void note_resident(struct noting *noting)
         noting->arena,
         "when the heap held %s, %s were resident: what the allocator keeps, mappings, stacks and "
         "code are not heap",
-        bytes_text(noting, (int64_t)live), bytes_text(noting, (int64_t)rss));
+        bytes_text(noting, (int64_t)live), exact_text(noting, (double)rss, UNIT_BYTES));
     note_add(noting, (struct heap_note){HEAP_NOTE_RESIDENT, text, 1, rss - live, 0});
 }
 
@@ -207,7 +223,8 @@ static void note_failed(struct noting *noting)
     if (failed < heap_note_bounds[HEAP_NOTE_FAILED].count)
         return;
     const char *text = arena_printf(noting->arena, "%s call%s returned no memory",
-                                    count_text(noting, failed), failed == 1 ? "" : "s");
+                                    exact_text(noting, (double)failed, UNIT_COUNT),
+                                    failed == 1 ? "" : "s");
     note_add(noting, (struct heap_note){HEAP_NOTE_FAILED, text, failed, 0, 0});
 }
 
@@ -222,9 +239,10 @@ static int note_each(struct noting *noting, enum heap_rank rank,
     return r;
 }
 
-int heap_notes_build(struct arena *arena, const struct heap_sums *sums, struct heap_notes *ret)
+int heap_notes_build(struct arena *arena, const struct heap_sums *sums, bool sampled,
+                     struct heap_notes *ret)
 {
-    struct noting noting = {.arena = arena, .sums = sums};
+    struct noting noting = {.arena = arena, .sums = sums, .sampled = sampled};
     int r = note_each(&noting, HEAP_RANK_LEAK, note_growing);
     if (r == 0)
         r = note_each(&noting, HEAP_RANK_LEAK, note_not_freed);

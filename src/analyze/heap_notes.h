@@ -1,7 +1,7 @@
 /* Facts about the heap that are worth a sentence, each with the numbers behind it.
  *
- * No suspicion and no advice: what is said was counted. When something is worth a sentence is
- * data: heap_note_bounds[]. */
+ * No suspicion and no advice: what is said was counted, or estimated from samples. When something
+ * is worth a sentence is data: heap_note_bounds[]. */
 #pragma once
 
 #include "analyze/heap_sums.h"
@@ -45,6 +45,6 @@ struct heap_notes {
 };
 enum { HEAP_NOTES_MAX = 3 };
 
-/* 0 or -ENOMEM. */
-MUST_USE int heap_notes_build(struct arena *arena, const struct heap_sums *sums,
+/* `sampled`: figures are estimates, and said with "~". 0 or -ENOMEM. */
+MUST_USE int heap_notes_build(struct arena *arena, const struct heap_sums *sums, bool sampled,
                               struct heap_notes *ret);

@@ -6,11 +6,13 @@
 #include "analyze/categories.h"
 #include "analyze/hot_lines.h"
 #include "base/map.h"
+#include "base/opt.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* The weight of one function in one thread group. */
 struct share {
@@ -328,30 +330,133 @@ static bool is_meant(const struct profile *profile, uint32_t function, struct st
     return rest.len > 0 && str_eq(image, image_name(profile, function)) && str_eq(row->name, rest);
 }
 
+enum name_match { MATCH_WHOLE, MATCH_PART, MATCH_PART_ANY_CASE, MATCHES };
+
+static bool has_part(struct str name, struct str part, bool any_case)
+{
+    for (size_t at = 0; at + part.len <= name.len; at++)
+        if ((any_case ? strncasecmp(name.data + at, part.data, part.len)
+                      : strncmp(name.data + at, part.data, part.len)) == 0)
+            return true;
+    return false;
+}
+
+static bool is_match(const struct profile *profile, uint32_t function, struct str text,
+                     enum name_match match)
+{
+    const struct profile_function *row = &profile->functions[function];
+    if (match == MATCH_WHOLE)
+        return is_meant(profile, function, text);
+    return text.len > 0 && !row->unnamed && has_part(row->name, text, match == MATCH_PART_ANY_CASE);
+}
+
+/* The hottest ones, as many as fit: "f3 (work_items), f9 (work_done)". Functions of one name are
+ * told apart by their images. */
+static void ids_write(const struct hotspots *hotspots, struct str text, enum name_match match,
+                      char *ids, size_t size)
+{
+    enum { NAME_MAX_SHOWN = 40 };
+    size_t len = 0;
+    ids[0] = '\0';
+    for (size_t i = 0; i < hotspots->count; i++) {
+        uint32_t function = hotspots->rows[i].function;
+        if (!is_match(hotspots->profile, function, text, match))
+            continue;
+        struct str what = match == MATCH_WHOLE ? image_name(hotspots->profile, function)
+                                               : hotspots->profile->functions[function].name;
+        int n = snprintf(ids + len, size - len, "%sf%u (%.*s)", len > 0 ? ", " : "", function,
+                         (int)MIN(what.len, (size_t)NAME_MAX_SHOWN), what.data);
+        if (n < 0 || (size_t)n >= size - len) {
+            ids[len] = '\0'; /* an id that was cut would be another one */
+            return;
+        }
+        len += (size_t)n;
+    }
+}
+
+static uint32_t matches_count(const struct hotspots *hotspots, struct str text,
+                              enum name_match match, uint32_t *ret_first)
+{
+    uint32_t count = 0;
+    for (size_t i = hotspots->count; i-- > 0;) {
+        if (!is_match(hotspots->profile, hotspots->rows[i].function, text, match))
+            continue;
+        *ret_first = hotspots->rows[i].function;
+        count++;
+    }
+    return count;
+}
+
+/* "decoder::work(int)" is "work" to who types it. */
+static struct str bare_name(struct str name)
+{
+    size_t end = 0;
+    while (end < name.len && name.data[end] != '(' && name.data[end] != '<')
+        end++;
+    size_t begin = end;
+    while (begin > 0 && name.data[begin - 1] != ':' && name.data[begin - 1] != '.')
+        begin--;
+    return (struct str){name.data + begin, end - begin};
+}
+
+/* The function whose name is nearest to what was typed, the hottest of equals; 0: none is near. */
+static uint32_t nearest(const struct hotspots *hotspots, const char *text)
+{
+    enum { LOOKED_AT_MAX = 10000, TYPED_MAX = 40 };
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    size_t count = MIN(hotspots->count, (size_t)LOOKED_AT_MAX), len = 0;
+    const char **names = arena_alloc(&arena, (2 * count + 1) * sizeof(*names));
+    uint32_t *functions = arena_alloc(&arena, (2 * count + 1) * sizeof(*functions));
+    if (!names || !functions || strlen(text) > TYPED_MAX)
+        return 0;
+    for (size_t i = count; i-- > 0;) { /* of equals the last one counts */
+        uint32_t function = hotspots->rows[i].function;
+        const struct profile_function *row = &hotspots->profile->functions[function];
+        struct str forms[] = {row->name, bare_name(row->name)};
+        for (size_t form = 0; form < ARRAY_SIZE(forms) && !row->unnamed; form++) {
+            functions[len] = function;
+            names[len++] = arena_dup_len(&arena, forms[form].data, forms[form].len);
+        }
+    }
+    const char *found = opt_nearest(text, names, len);
+    for (size_t i = 0; found && i < len; i++)
+        if (names[i] == found)
+            return functions[i];
+    return 0;
+}
+
+static int not_found(const struct hotspots *hotspots, struct str text, int shown, struct why *why)
+{
+    uint32_t near = nearest(hotspots, text.data);
+    struct str name = hotspots->profile->functions[near].name;
+    why_set(why, WHY_USAGE, ENOENT, "take an id from the first column of 'whyslow report REC'",
+            "no function '%.*s' was seen, nor one with that in its name", shown, text.data);
+    if (near > 0)
+        why_set_remedy(why, "did you mean f%u (%.*s)?", near, (int)MIN(name.len, 100u), name.data);
+    return -ENOENT;
+}
+
+/* Its whole name, else a part of one, else a part in other capitals. */
 static int choose_by_name(const struct hotspots *hotspots, struct str text, uint32_t *ret,
                           struct why *why)
 {
-    char ids[256];
-    size_t len = 0;
+    int shown = (int)MIN(text.len, 200u);
     uint32_t found = 0, matches = 0;
-    for (size_t i = 0; i < hotspots->count; i++) {
-        uint32_t function = hotspots->rows[i].function;
-        if (!is_meant(hotspots->profile, function, text))
-            continue;
-        matches++;
-        found = function;
-        int n = snprintf(ids + len, sizeof(ids) - len, "%sf%u (%.*s)", len > 0 ? ", " : "",
-                         function, (int)MIN(image_name(hotspots->profile, function).len, 40u),
-                         image_name(hotspots->profile, function).data);
-        len = MIN(len + (size_t)MAX(n, 0), sizeof(ids) - 1);
+    enum name_match match = MATCH_WHOLE;
+    for (; match < MATCHES; match++) {
+        matches = matches_count(hotspots, text, match, &found);
+        if (matches > 0)
+            break;
     }
     if (matches == 0)
-        return why_set(why, WHY_USAGE, ENOENT,
-                       "take an id from the first column of 'whyslow report REC'",
-                       "no function '%.*s' was seen", (int)MIN(text.len, 200u), text.data);
+        return not_found(hotspots, text, shown, why);
     if (matches > 1) {
-        why_set(why, WHY_USAGE, EINVAL, NULL, "%u functions are called '%.*s'", matches,
-                (int)MIN(text.len, 200u), text.data);
+        char ids[256];
+        ids_write(hotspots, text, match, ids, sizeof(ids));
+        why_set(why, WHY_USAGE, EINVAL, NULL,
+                match == MATCH_WHOLE ? "%u functions are called '%.*s'"
+                                     : "no function is called so, and %u have '%.*s' in their name",
+                matches, shown, text.data);
         why_set_remedy(why, "say which: %s", ids);
         return -EINVAL;
     }

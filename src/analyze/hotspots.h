@@ -42,7 +42,7 @@ const struct hotspot *hotspots_find(const struct hotspots *hotspots, uint32_t fu
 double profile_effective_samples(const struct profile *profile);
 
 /* "f12", "12" or a name; -ENOENT or, with the ids in the remedy, -EINVAL (ambiguous) filled
- * in `why`. A name that occurs in several images may be given as "image:name". Only functions
- * that were seen can be meant. */
+ * in `why`. A name that occurs in several images may be given as "image:name"; a part of a name is
+ * enough where one function alone has it. Only functions that were seen can be meant. */
 MUST_USE int hotspots_choose(const struct hotspots *hotspots, const char *text, uint32_t *ret,
                              struct why *why);

@@ -8,6 +8,7 @@
 
 struct run_about { /* what was run, and how */
     const char *command, *run_id, *folder;
+    unsigned secrets;           /* of the command, shown as "[redacted]" */
     const char *scenario;       /* where it came from: "command line", "scenario.toml", … */
     const char *input;          /* file for its stdin; NULL: /dev/null */
     const char *chosen;         /* M8: why this command; NULL: the user named it */

@@ -9,6 +9,7 @@ static const struct source {
 } sources[] = {
     {"io.calls", FIGURE(calls)},
     {"io.folded", FIGURE(folded)},
+    {"io.unattributed", FIGURE(unattributed)},
     {"io.stacks_recognised", FIGURE(recognised)},
     {"io.recognised", FIGURE(recognised)},
     {"io.stacks_copied", FIGURE(copied)},
@@ -260,6 +261,11 @@ struct value io_honesty_value(struct arena *arena, const struct io_honesty *hone
     value_put(&map, "why_not_higher", "why not a higher tier",
               facts->not_higher ? value_text(facts->not_higher) : value_null());
     value_put(&map, "calls", NULL, count_value(honesty->calls, "calls were not counted"));
+    value_put(&map, "unattributed", "calls without their stack or object",
+              count_value(honesty->unattributed, "it was not counted"));
+    value_put(&map, "unattributed_pct", "calls without their stack or object, of all",
+              share_value(honesty->unattributed, (double)honesty->calls.value, "it was not counted",
+                          "no call was seen"));
     value_put(&map, "folded", "without thread, object or stack",
               count_value(honesty->folded, "it was not counted"));
     /* The user tier copies none: it walks those that are new. */
@@ -314,22 +320,51 @@ static const char *few_text(struct arena *arena, struct honesty_figure figure, c
     return arena_printf(arena, ", %s %s", number, name);
 }
 
+const char *io_honesty_unattributed(struct arena *arena, const struct io_honesty *honesty)
+{
+    char share[48], number[48];
+    uint64_t calls = MAX(honesty->calls.value, honesty->unattributed.value);
+    if (honesty->unattributed.value == 0)
+        return "";
+    double percent = 100.0 * (double)honesty->unattributed.value / (double)calls;
+    bool tiny = percent < 0.1; /* not "0.0%": it is not nothing */
+    units_format(tiny ? 0.1 : percent, UNIT_PERCENT, share, sizeof(share));
+    units_format((double)honesty->unattributed.value, UNIT_COUNT, number, sizeof(number));
+    return arena_printf(arena, "%s%s of calls lost their stack or object (%s)", tiny ? "<" : "",
+                        share, number);
+}
+
+const char *io_honesty_lost_word(const struct io_honesty *honesty)
+{
+    return honesty->unattributed.value > 0 ? "not counted" : "lost";
+}
+
+/* Recordings of before do not say how many calls it is, only how many parts of calls. */
+static const char *parts_text(struct arena *arena, const struct io_honesty *honesty)
+{
+    if (honesty->unattributed.known)
+        return "";
+    return arena_printf(
+        arena, "%s%s",
+        few_text(arena, honesty->parts_lost, "without their stack, object or message"),
+        few_text(arena, honesty->folded, "without thread, object or stack"));
+}
+
 const char *io_honesty_line(struct arena *arena, const struct io_honesty *honesty)
 {
     struct value map = io_honesty_value(arena, honesty);
     const struct io_facts *facts = &honesty->facts;
     bool stacks = honesty->recognised.known || honesty->complete.known;
+    const char *part = io_honesty_unattributed(arena, honesty);
     return arena_printf(
-        arena, "%s tier: %s%s%s%s%s%s%s, %s%s%s; cost: %s, %s%s%s%s",
-        facts->tier ? facts->tier : "unknown",
+        arena, "%s tier: %s%s%s%s%s%s%s%s%s, %s%s; cost: %s, %s%s%s%s",
+        facts->tier ? facts->tier : "unknown", part, *part ? ", " : "",
         figure_text(arena, &map, "calls", honesty->calls.value == 1 ? "call" : "calls"),
         few_text(arena, honesty->requests, honesty->requests.value == 1 ? "request" : "requests"),
         stacks ? "" : ", stacks n/a", stacks ? ", stacks " : "",
         stacks ? figure_text(arena, &map, "recognised_pct", "recognised") : "", stacks ? ", " : "",
         stacks ? figure_text(arena, &map, "complete_pct", "complete") : "",
-        figure_text(arena, &map, "lost", "lost"),
-        few_text(arena, honesty->parts_lost, "without their stack, object or message"),
-        few_text(arena, honesty->folded, "without thread, object or stack"),
+        figure_text(arena, &map, "lost", io_honesty_lost_word(honesty)), parts_text(arena, honesty),
         figure_text(arena, &map, "own_cpu_ms", "own CPU time"),
         figure_text(arena, &map, "kernel_ms", "in the kernel"),
         facts->not_higher ? "; no higher tier: " : "", facts->not_higher ? facts->not_higher : "",

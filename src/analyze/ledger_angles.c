@@ -10,6 +10,8 @@
 
 /* Of a claim that another angle must find by itself: it measures other runs, with other errors. */
 #define AGREES_MIN 0.60
+/* Shares that are printed alike. */
+#define SAME_SHARE 0.005
 /* A thread that is alone keeps one CPU busy, and hardly more. */
 #define ALONE_CPUS_MAX 1.50
 /* Calls of the allocator a second of wall time: some 50 ns each make 5% and 0.5%. */
@@ -72,34 +74,49 @@ static struct angle_word share_word(const struct ledger_facts *facts,
                        unsure(verdict));
 }
 
-struct angle_word ledger_sampling_cpu(const struct ledger_facts *facts,
-                                      const struct ledger_rule *rule, double claim)
+/* A finding may speak of the function with what it calls, which is more than its own row has, or of
+ * the hottest one that is not a library's or the kernel's. */
+struct angle_word ledger_sampling_hottest(const struct ledger_facts *facts,
+                                          const struct ledger_rule *rule, double claim)
 {
-    (void)claim;
+    double alone = rule->claim(facts, rule);
     if (!facts->sampled)
         return not_sampled(facts);
-    enum angle_verdict verdict = by_bounds(rule, facts->on_cpu);
-    return ledger_word(facts, verdict, "%llu samples: on a CPU for %.0f%% of the path%s",
-                       (unsigned long long)facts->evidence->costs_on_path.samples,
-                       facts->on_cpu * 100, unsure(verdict));
+    return share_word(facts, rule, claim,
+                      claim > alone + SAME_SHARE   ? " and what it calls"
+                      : claim < alone - SAME_SHARE ? " of its own code"
+                                                   : "");
 }
 
-struct angle_word ledger_tracing_cpu(const struct ledger_facts *facts,
-                                     const struct ledger_rule *rule, double claim)
+/* Waits and counts cannot tell functions apart: they can have room for one, or none. */
+static struct angle_word running_room(const struct ledger_facts *facts,
+                                      const struct ledger_rule *rule, double claim, double running,
+                                      const char *what)
 {
-    return facts->traced ? share_word(facts, rule, claim, ", between waits")
-                         : not_traced(facts, AXIS_WAITS);
+    enum angle_verdict verdict = ANGLE_SILENT;
+    if (is_much(rule, claim))
+        verdict = running >= AGREES_MIN * claim ? ANGLE_SUPPORTS : ANGLE_REJECTS;
+    else if (running < rule->rejects_below)
+        verdict = ANGLE_REJECTS;
+    return ledger_word(facts, verdict, "%s for %.0f%% of the time%s", what, running * 100,
+                       verdict == ANGLE_SILENT ? ": in which function is not seen" : "");
 }
 
-struct angle_word ledger_counting_cpu(const struct ledger_facts *facts,
-                                      const struct ledger_rule *rule, double claim)
+struct angle_word ledger_tracing_running(const struct ledger_facts *facts,
+                                         const struct ledger_rule *rule, double claim)
 {
-    (void)claim;
+    if (!facts->traced)
+        return not_traced(facts, AXIS_WAITS);
+    return running_room(facts, rule, claim, facts->classes[rule->class],
+                        "the path runs between waits");
+}
+
+struct angle_word ledger_counting_running(const struct ledger_facts *facts,
+                                          const struct ledger_rule *rule, double claim)
+{
     if (!facts->counted)
         return not_counted(facts);
-    enum angle_verdict verdict = by_bounds(rule, facts->cpu_used);
-    return ledger_word(facts, verdict, "plain runs used a CPU for %.0f%% of the wall time%s",
-                       facts->cpu_used * 100, unsure(verdict));
+    return running_room(facts, rule, claim, facts->cpu_used, "plain runs used a CPU");
 }
 
 /* Samples tell when nobody ran, not why. */
@@ -123,11 +140,28 @@ struct angle_word ledger_sampling_waits(const struct ledger_facts *facts,
 struct angle_word ledger_tracing_waits(const struct ledger_facts *facts,
                                        const struct ledger_rule *rule, double claim)
 {
+    (void)claim;
     if (!facts->traced)
         return not_traced(facts, AXIS_WAITS);
-    enum angle_verdict verdict = by_bounds(rule, claim);
+    double waited = rule->claim(facts, rule);
+    enum angle_verdict verdict = by_bounds(rule, waited);
     return ledger_word(facts, verdict, "%s: %.1f%% of the path in %llu steps%s", rule->what,
-                       claim * 100, (unsigned long long)facts->steps[rule->class], unsure(verdict));
+                       waited * 100, (unsigned long long)facts->steps[rule->class],
+                       unsure(verdict));
+}
+
+/* What the hypervisor takes a guest does not see: its threads seem to run. */
+struct angle_word ledger_tracing_starvation(const struct ledger_facts *facts,
+                                            const struct ledger_rule *rule, double claim)
+{
+    struct angle_word word = ledger_tracing_waits(facts, rule, claim);
+    double stolen = evidence_stolen_ns(facts->evidence);
+    if (!facts->traced || word.verdict == ANGLE_SUPPORTS ||
+        stolen < rule->rejects_below * facts->wall_ns)
+        return word;
+    return ledger_word(facts, ANGLE_SILENT,
+                       "%s: %.1f%% of the path; what the hypervisor takes is not traced",
+                       rule->what, rule->claim(facts, rule) * 100);
 }
 
 struct angle_word ledger_tracing_syncs(const struct ledger_facts *facts,
@@ -183,8 +217,9 @@ struct angle_word ledger_tracing_alloc(const struct ledger_facts *facts,
     enum angle_verdict verdict = rate >= ALLOC_RATE_HIGH  ? ANGLE_SUPPORTS
                                  : rate >= ALLOC_RATE_LOW ? ANGLE_SILENT
                                                           : ANGLE_REJECTS;
-    return ledger_word(facts, verdict, "%.0f calls of the allocator, %.0f a second%s", calls, rate,
-                       unsure(verdict));
+    const char *about = facts->evidence->axes[AXIS_HEAP].sampled && calls > 0 ? "~" : "";
+    return ledger_word(facts, verdict, "%s%.0f calls of the allocator, %s%.0f a second%s", about,
+                       calls, about, rate, unsure(verdict));
 }
 
 /* The kernel does not count calls of malloc(): only what they make it do. */
@@ -237,9 +272,11 @@ struct angle_word ledger_sampling_serial(const struct ledger_facts *facts,
 struct angle_word ledger_tracing_serial(const struct ledger_facts *facts,
                                         const struct ledger_rule *rule, double claim)
 {
+    (void)claim;
     if (!facts->traced)
         return not_traced(facts, AXIS_WAITS);
-    return facts->threads > 1 ? share_word(facts, rule, claim, "") : one_thread(facts);
+    return facts->threads > 1 ? share_word(facts, rule, rule->claim(facts, rule), "")
+                              : one_thread(facts);
 }
 
 struct angle_word ledger_counting_serial(const struct ledger_facts *facts,
@@ -262,8 +299,8 @@ struct angle_word ledger_counting_starvation(const struct ledger_facts *facts,
     if (!facts->counted || isnan(costs->switches_involuntary))
         return not_counted(facts);
     double rate = costs->switches_involuntary / costs->wall_ns * 1e9;
-    double stolen = run_costs_stolen_ns(costs) / run_costs_busy(costs);
-    double taken = fmax(0, costs->throttled_ns) + stolen; /* NaN counts as 0 */
+    double stolen = evidence_stolen_ns(facts->evidence), gap = evidence_gap_ns(facts->evidence);
+    double taken = fmin(fmax(0, costs->throttled_ns) + stolen, gap); /* NaN counts as 0 */
     bool much = rate >= FORCED_RATE_HIGH || taken >= rule->supports_min * costs->wall_ns;
     bool little = rate < FORCED_RATE_LOW && taken < rule->rejects_below * costs->wall_ns;
     enum angle_verdict verdict = much ? ANGLE_SUPPORTS : little ? ANGLE_REJECTS : ANGLE_SILENT;

@@ -104,7 +104,8 @@ static void row_add(struct ledger_facts *facts, const struct path_cost *row, uin
     facts->steps[row->class] += row->count;
     facts->children += child * share;
     if (is_sync(row->syscall)) {
-        facts->syncs += share;
+        double own_ns = path_cost_own_ns(&facts->evidence->costs_on_path, row);
+        facts->syncs += facts->wall_ns > 0 ? own_ns / facts->wall_ns : 0;
         facts->sync_steps += running ? 0 : row->count;
     }
     if (((bits & THROUGH_LOADER) && !(bits & THROUGH_MAIN)) || str_is(row->syscall, "execve")) {
@@ -126,6 +127,27 @@ static bool leaf_is_kernel(const struct profile *profile, uint32_t stack)
 {
     const struct profile_frame *frame = &profile->frames[profile->stacks[stack].frame];
     return stack && profile->functions[profile->places[frame->places].function].kernel;
+}
+
+/* The function at the leaf that has most: by itself. */
+static int hottest_find(const struct path_costs *costs, double *ret_share)
+{
+    const struct profile *profile = costs->profile;
+    double *sums = calloc(profile->function_count + 1, sizeof(*sums)), most = 0;
+    if (!sums)
+        return -ENOMEM;
+    for (size_t i = 0; i < costs->count; i++) {
+        const struct path_cost *row = &costs->rows[i];
+        if (row->class != WAIT_CLASS_RUNNING || row->stack == 0)
+            continue;
+        const struct profile_frame *frame = &profile->frames[profile->stacks[row->stack].frame];
+        uint32_t function = profile->places[frame->places].function;
+        sums[function] += row->ns;
+        most = fmax(most, sums[function]);
+    }
+    free(sums);
+    *ret_share = costs->ns > 0 ? most / costs->ns : 0;
+    return 0;
 }
 
 static uint32_t threads_working(const struct profile *cpu)
@@ -168,7 +190,7 @@ int ledger_facts_build(struct arena *arena, const struct evidence *evidence,
         const struct path_cost *row = &costs->rows[i];
         row_add(&facts, row, bits[row->stack], leaf_is_kernel(costs->profile, row->stack), threads);
     }
-    bool done = bits && threads;
+    bool done = bits && threads && hottest_find(costs, &facts.hottest) == 0;
     free(bits);
     free(threads);
     if (!done)

@@ -18,6 +18,7 @@ struct ledger_facts {
     /* Shares of the wall time. */
     double on_cpu;                     /* of the path, by samples alone: 1 is all of it */
     double cpu_used;                   /* by plain runs: above 1 with threads; NaN */
+    double hottest;                    /* running, in the function that has most of it */
     double alloc;                      /* in the allocator or called by it */
     double faults;                     /* in page faults, running */
     double kernel;                     /* in the kernel, running */
@@ -38,6 +39,8 @@ struct ledger_rule {
     const char *id, *statement;
     const char *what;     /* for texts: "waits for locks" */
     const char *aliases;  /* words by which programs speak of it, separated by blanks */
+    const char *findings; /* detectors of that trouble, separated by blanks */
+    bool same;            /* these look for the same thing: dismissed there is rejected here */
     double supports_min;  /* share of the wall time */
     double rejects_below; /* between the two nobody can say */
     enum wait_class class;
@@ -48,12 +51,12 @@ struct ledger_rule {
 
 typedef struct angle_word ledger_angle(const struct ledger_facts *facts,
                                        const struct ledger_rule *rule, double claim);
-ledger_angle ledger_sampling_cpu, ledger_tracing_cpu, ledger_counting_cpu;
+ledger_angle ledger_sampling_hottest, ledger_tracing_running, ledger_counting_running;
 ledger_angle ledger_sampling_waits, ledger_tracing_waits, ledger_counting_waits;
 ledger_angle ledger_sampling_alloc, ledger_tracing_alloc, ledger_counting_alloc;
 ledger_angle ledger_tracing_syncs;
 ledger_angle ledger_sampling_serial, ledger_tracing_serial, ledger_counting_serial;
-ledger_angle ledger_counting_starvation;
+ledger_angle ledger_tracing_starvation, ledger_counting_starvation;
 ledger_angle ledger_sampling_faults, ledger_tracing_faults, ledger_counting_faults;
 ledger_angle ledger_sampling_start, ledger_tracing_start, ledger_counting_start;
 ledger_angle ledger_sampling_children, ledger_tracing_children, ledger_counting_children;

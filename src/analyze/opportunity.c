@@ -5,11 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* By kind of remedy and owner: unknown, user, library, kernel. docs/run-ranking.md says why. */
+/* By kind of remedy and owner: unknown, user, library, kernel, interpreter (what changes is the
+ * program that runs in it: somebody's, whose is not known). docs/run-ranking.md says why. */
 static const double efforts[REMEDIES][FINDING_OWNERS] = {
-    [REMEDY_SETTING] = {1, 1, 1, 1},     [REMEDY_LOCAL] = {1.5, 1, 3, 5},
-    [REMEDY_REUSE] = {2, 1.5, 3, 5},     [REMEDY_BATCH] = {2, 2, 3, 5},
-    [REMEDY_ALGORITHM] = {3, 2.5, 4, 5}, [REMEDY_REDESIGN] = {4, 4, 5, 5},
+    [REMEDY_SETTING] = {1, 1, 1, 1, 1},     [REMEDY_LOCAL] = {1.5, 1, 3, 5, 1.5},
+    [REMEDY_REUSE] = {2, 1.5, 3, 5, 2},     [REMEDY_BATCH] = {2, 2, 3, 5, 2},
+    [REMEDY_ALGORITHM] = {3, 2.5, 4, 5, 3}, [REMEDY_REDESIGN] = {4, 4, 5, 5, 4},
 };
 
 /* One angle alone may be wrong; three that agree hardly are. */
@@ -48,15 +49,19 @@ static double loss_factor(const struct evidence *evidence, const struct finding 
 
 double opportunity_confidence(const struct evidence *evidence, const struct finding *finding)
 {
-    unsigned supports = 0, rejects = 0;
-    for (int i = 0; i < ANGLES; i++) {
-        supports += finding->angles[i].verdict == ANGLE_SUPPORTS;
-        rejects += finding->angles[i].verdict == ANGLE_REJECTS;
-    }
+    unsigned supports = finding_angles(finding, ANGLE_SUPPORTS);
+    unsigned rejects = finding_angles(finding, ANGLE_REJECTS);
     return opportunity_by_support[supports] / (1 + rejects) * loss_factor(evidence, finding) *
            width_factor(&finding->recoverable);
 }
 
+bool opportunity_is_worth(const struct finding *finding)
+{
+    return finding_is_fix(finding) && finding->score >= OPPORTUNITY_WORTH &&
+           finding->recoverable.low_ns > 0;
+}
+
+/* Nothing to fix comes after what can be fixed, in the order of its class. */
 static double worth(const struct finding *finding)
 {
     return finding->recoverable.ns *
@@ -69,6 +74,8 @@ static int by_worth(const void *a, const void *b)
     const struct finding *x = a, *y = b;
     if (x->verdict != y->verdict)
         return (int)x->verdict - (int)y->verdict;
+    if (x->verdict == FINDING_CONFIRMED && x->class != y->class)
+        return (int)x->class - (int)y->class;
     if (x->verdict == FINDING_CONFIRMED && worth(x) != worth(y))
         return worth(x) > worth(y) ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
@@ -86,11 +93,12 @@ static void weigh(const struct evidence *evidence, struct finding *finding)
     finding->path_share = wall > 0 && finding->cost_ns > 0 ? fmin(finding->cost_ns / wall, 1)
                                                            : share;
     finding->confidence = opportunity_confidence(evidence, finding);
+    if (finding->class != FINDING_FIX)
+        return;
     finding->impact = share * OPPORTUNITY_IMPACT;
     finding->effort = opportunity_effort(finding->remedy, finding->place.owner);
     finding->score = finding->impact * finding->confidence / finding->effort;
-    /* What is about trust alone makes nothing faster, whatever it is about. */
-    finding->ceiling = finding->trust ? 1 : ceiling_of(finding->path_share);
+    finding->ceiling = ceiling_of(finding->path_share);
 }
 
 int opportunity_rank(const struct evidence *evidence, struct findings *findings)
@@ -104,7 +112,7 @@ int opportunity_rank(const struct evidence *evidence, struct findings *findings)
         qsort(findings->items, findings->count, sizeof(*findings->items), by_worth);
     for (size_t i = 0; i < findings->count; i++) {
         struct finding *finding = &findings->items[i];
-        finding->rank = finding->verdict == FINDING_CONFIRMED ? (uint32_t)i + 1 : 0;
+        finding->rank = finding_is_fix(finding) ? (uint32_t)i + 1 : 0;
     }
     return 0;
 }
@@ -122,10 +130,10 @@ static double fresh_part(const struct path_costs *costs, const struct finding *f
     double all = 0, fresh = 0;
     for (size_t i = 0; i < costs->count; i++) {
         float part = MIN(finding->covers[i], 1 - spoken[i]);
-        all += (double)finding->covers[i] * costs->rows[i].ns;
+        all += (double)finding->covers[i] * path_cost_own_ns(costs, &costs->rows[i]);
         if (part <= 0)
             continue;
-        fresh += (double)part * costs->rows[i].ns;
+        fresh += (double)part * path_cost_own_ns(costs, &costs->rows[i]);
         spoken[i] += part;
     }
     *ret_ns = fresh;
@@ -142,7 +150,7 @@ int opportunity_together(const struct evidence *evidence, const struct findings 
     struct opportunity_sum sum = {0};
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *finding = &findings->items[i];
-        if (finding->verdict != FINDING_CONFIRMED || isnan(finding->recoverable.ns))
+        if (!finding_is_fix(finding) || isnan(finding->recoverable.ns))
             continue;
         double ns = fmax(finding->recoverable.ns, 0), part = 1;
         if (finding->covers)
@@ -155,11 +163,11 @@ int opportunity_together(const struct evidence *evidence, const struct findings 
         sum.uncovered += !finding->covers;
     }
     free(spoken);
-    double wall = costs->ns;
-    sum.cost_ns = fmin(sum.cost_ns, wall);
-    sum.recoverable = (struct estimate){fmin(sum.recoverable.ns, wall),
-                                        fmin(sum.recoverable.low_ns, wall),
-                                        fmin(sum.recoverable.high_ns, wall)};
+    double wall = costs->ns, own = wall - costs->environment_ns;
+    sum.cost_ns = fmin(sum.cost_ns, own);
+    sum.recoverable = (struct estimate){fmin(sum.recoverable.ns, own),
+                                        fmin(sum.recoverable.low_ns, own),
+                                        fmin(sum.recoverable.high_ns, own)};
     sum.share = wall > 0 ? sum.recoverable.ns / wall : 0;
     sum.ceiling = ceiling_of(wall > 0 ? sum.cost_ns / wall : 0);
     *ret = sum;

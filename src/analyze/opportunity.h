@@ -19,15 +19,19 @@
 #define OPPORTUNITY_IMPACT   20.0
 #define OPPORTUNITY_BELIEVED 0.5
 
-/* Fills in what is ranked, and sorts: confirmed ones by rank, then dismissed, then not judged. */
+/* Fills in what is ranked, and sorts: confirmed ones that can be fixed by rank, those that are
+ * context or environment, then dismissed, then not judged. */
 MUST_USE int opportunity_rank(const struct evidence *evidence, struct findings *findings);
 
+/* The score is high enough, and something is saved for certain: an interval that begins at 0 does
+ * not say that it is worth anything. */
+bool opportunity_is_worth(const struct finding *finding);
 double opportunity_effort(enum finding_remedy remedy, enum finding_owner owner);
 double opportunity_confidence(const struct evidence *evidence, const struct finding *finding);
 /* "impact 4.2 × confidence 0.9 / effort 1 = 3.8": the formula with its inputs. */
 const char *opportunity_formula(struct arena *arena, const struct finding *finding);
 
-/* All confirmed findings mended: what two of them speak of is saved once. */
+/* All confirmed findings that can be fixed, fixed: what two of them speak of is saved once. */
 struct opportunity_sum {
     struct estimate recoverable;
     double cost_ns;   /* of the critical path that any of them speaks of */

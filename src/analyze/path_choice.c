@@ -26,7 +26,9 @@ struct estimate path_costs_estimate(const struct path_costs *costs, double runni
     double low = hypot(hypot(below, ns * (1 - costs->wall_low)), stretched) +
                  fmin(sleeps * costs->sleep_ns, SLEEPS_MOST * waits_ns);
     double high = hypot(hypot(above, ns * (costs->wall_high - 1)), stretched);
-    return (struct estimate){ns, fmax(0, ns - low), fmin(fmax(costs->ns, ns), ns + high)};
+    /* What only runs takes no more than all that ran. */
+    double most = waits_ns > 0 ? costs->ns : fmin(costs->ns, all_running * costs->wall_high);
+    return (struct estimate){ns, fmax(0, ns - low), fmin(fmax(most, ns), ns + high)};
 }
 
 /* Marks of a choice by place, for all rows at once; what a path_pick sees is one row. */
@@ -81,6 +83,14 @@ struct estimate path_costs_sum(const struct path_costs *costs, path_pick *pick, 
     return path_costs_cover(NULL, costs, pick, context, &nowhere);
 }
 
+double path_cost_own_ns(const struct path_costs *costs, const struct path_cost *row)
+{
+    double queued = costs->classes[WAIT_CLASS_RUNQ];
+    if (row->class != WAIT_CLASS_RUNQ || !(queued > 0))
+        return row->ns;
+    return row->ns * (1 - fmin(costs->environment_ns / queued, 1));
+}
+
 /* One call of `pick` a row: both the sum and what is covered come of it. */
 static struct estimate cover(const struct path_costs *costs, path_pick *pick, void *context,
                              float *covers)
@@ -97,7 +107,7 @@ static struct estimate cover(const struct path_costs *costs, path_pick *pick, vo
         if (row->class == WAIT_CLASS_RUNNING)
             running += part * row->ns;
         else
-            waits += part * row->ns;
+            waits += part * path_cost_own_ns(costs, row);
         sleeps += part * row->sleeps;
     }
     return path_costs_estimate(costs, running, waits, sleeps);

@@ -18,6 +18,7 @@
  * takes longer by some microseconds, an fsync, which is several, by up to so many. Counters cost
  * less. */
 #define TIMER_SLEEP_NS 40000.0
+#define CPU_TIME_SLACK 1.05 /* runs differ by so much in CPU time, too */
 
 /* What the steps of one build share. */
 struct spread {
@@ -325,8 +326,24 @@ static double runq_fit(struct spread *spread, double wall_ns)
     return path_ns - gone;
 }
 
+/* A recorded run that others disturbed less than plain ones is shorter, and all of it is stretched.
+ * A CPU's work does not grow with that: what ran is no more than the CPU time of plain runs
+ * (`cpu_ns`; NaN: not known), or than it was. Where the rest of a plain run went was not seen. */
+static void running_cap(struct spread *spread, double cpu_ns, double scale)
+{
+    double running_ns = 0;
+    for (size_t i = 0; i < spread->thread_count; i++)
+        running_ns += spread->running[i];
+    double most = fmax(cpu_ns * CPU_TIME_SLACK, running_ns);
+    if (isnan(cpu_ns) || running_ns * scale <= most)
+        return;
+    for (size_t i = 0; i < spread->rows.len; i++)
+        if (spread->rows.data[i].class == WAIT_CLASS_RUNNING)
+            spread->rows.data[i].ns *= most / (running_ns * scale);
+}
+
 static int from_path(struct arena *arena, struct spread *spread, const struct wait_classes *classes,
-                     struct path_costs *ret)
+                     double cpu_ns, struct path_costs *ret)
 {
     spread->thread_count = spread->waits->profile.thread_count;
     spread->running = arena_alloc(arena, (spread->thread_count + 1) * sizeof(double));
@@ -347,6 +364,7 @@ static int from_path(struct arena *arena, struct spread *spread, const struct wa
         return r;
     double scale = ret->ns / runq_fit(spread, ret->ns);
     ret->stretch = fabs(1 / scale - 1);
+    running_cap(spread, cpu_ns, scale);
     return rows_keep(arena, spread, scale, ret);
 }
 
@@ -376,30 +394,29 @@ static bool is_by_timer(const struct profile *cpu)
 
 int path_costs_build(struct arena *arena, const struct profile *cpu, const struct waits *waits,
                      const struct wait_classes *classes, const struct critical_path *path,
-                     bool same, double wall_ns, double wall_low_ns, double wall_high_ns,
-                     struct path_costs *ret)
+                     bool same, const struct path_wall *wall, struct path_costs *ret)
 {
     bool walked = waits && path && !path->na && path->ns > 0;
-    bool known = wall_ns > 0 && wall_low_ns > 0 && wall_high_ns > 0;
+    bool known = wall->ns > 0 && wall->low_ns > 0 && wall->high_ns > 0;
     struct spread spread = {.cpu = !walked || same ? cpu : NULL, .waits = waits, .path = path};
     *ret = (struct path_costs){
         .profile = spread.cpu ? spread.cpu
                    : waits    ? &waits->profile
                               : NULL,
-        .ns = wall_ns > 0 ? wall_ns
-              : walked    ? (double)path->ns
-              : cpu       ? (double)cpu->weight
-                          : 0,
+        .ns = wall->ns > 0 ? wall->ns
+              : walked     ? (double)path->ns
+              : cpu        ? (double)cpu->weight
+                           : 0,
         .sleep_ns = walked && is_by_timer(spread.cpu) ? TIMER_SLEEP_NS : 0,
-        .wall_low = known ? fmin(wall_low_ns / wall_ns, 1) : 1,
-        .wall_high = known ? fmax(wall_high_ns / wall_ns, 1) : 1,
+        .wall_low = known ? fmin(wall->low_ns / wall->ns, 1) : 1,
+        .wall_high = known ? fmax(wall->high_ns / wall->ns, 1) : 1,
         .na = walked  ? NULL
               : waits ? (path && path->na ? path->na : "the critical path is empty")
                       : "waits were not recorded",
     };
     int r = 0;
     if (walked)
-        r = from_path(arena, &spread, classes, ret);
+        r = from_path(arena, &spread, classes, wall->cpu_ns, ret);
     else if (spread.cpu)
         r = from_samples(arena, &spread, ret);
     map_u64_deinit(&spread.row_at);

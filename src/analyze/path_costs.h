@@ -3,8 +3,9 @@
  * The critical path (critical_path.h) is cut into what ran and what waited. Running time is
  * spread over the samples that were taken of its threads meanwhile; waiting time has its rows. All
  * is scaled so that the sum is the baseline's median wall time; where the recorded run was longer,
- * what it waited for a CPU is cut first. Without waits, samples of all
- * threads stand in, and what nobody sampled is `unseen_ns`. */
+ * what it waited for a CPU is cut first; where it was shorter, what ran is stretched to the CPU
+ * time of plain runs and no further. Without waits, samples of all threads stand in, and what
+ * nobody sampled is `unseen_ns`. */
 #pragma once
 
 #include "analyze/critical_path.h"
@@ -39,15 +40,27 @@ struct path_costs {
     /* By how much recording can have made one sleep longer, at most: the point of such costs is
      * not moved by it, their lower end is. */
     double sleep_ns;
+    /* What the environment took of the wall time, as its findings say: of what waited for a CPU. No
+     * change of the program takes that away. Set by detectors_judge(). */
+    double environment_ns;
     const char *na; /* why it is not the critical path; NULL: it is */
+};
+
+/* Of a plain run; NaN: not known. */
+struct path_wall {
+    double ns, low_ns, high_ns;
+    double cpu_ns;
 };
 
 /* `cpu` and `waits` may be NULL; `classes` and `path` belong to waits. `same` says that ids of cpu
  * and waits are of one recording. 0 or -ENOMEM. */
 MUST_USE int path_costs_build(struct arena *arena, const struct profile *cpu,
                               const struct waits *waits, const struct wait_classes *classes,
-                              const struct critical_path *path, bool same, double wall_ns,
-                              double wall_low_ns, double wall_high_ns, struct path_costs *ret);
+                              const struct critical_path *path, bool same,
+                              const struct path_wall *wall, struct path_costs *ret);
+
+/* What of a row is the program's own: all but what the environment took. */
+double path_cost_own_ns(const struct path_costs *costs, const struct path_cost *row);
 
 /* How much of a row is meant: 0 … 1. */
 typedef double path_pick(void *context, const struct path_costs *costs,

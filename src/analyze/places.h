@@ -5,15 +5,26 @@
 #include "model/profile.h"
 
 /* The innermost function that is the user's; where none is, the innermost that has a name and is
- * neither kernel nor C library; then one without a name; then the C library's. `stack` 0: empty. */
+ * neither kernel nor of the language's own library; then one without a name; then that library's.
+ * `stack` 0: empty. */
 struct place place_of_stack(const struct profile *profile, uint32_t stack);
 /* One function, with the line where it is declared. */
 struct place place_of_function(const struct profile *profile, uint32_t function);
-/* Whose an image is: by its path and by what the kernel calls its own. */
+/* Whose code a function is, for all that is said of it: by its image's path and by what the kernel
+ * calls its own. Interpreters are known by their names, wherever they were installed; what is in
+ * the system's folders or a package's is a library's, and so is what was compiled into the program
+ * from there: templates, runtimes, a static libc, by their source, or by names where none is known.
+ * What is in /usr/local without a source file is nobody's for certain; all else is the user's. */
 enum finding_owner place_owner(const struct profile *profile,
                                const struct profile_function *function);
+/* The language whose programs run in that image: "Python" of ".../python3.11"; NULL: it is no
+ * interpreter. */
+const char *place_interpreted(struct str path);
 /* The C or C++ library or the loader, by its path: it serves every program. */
 bool place_is_c_library(struct str path);
+/* A function of these, or of a language's own library or runtime, wherever it was linked into: what
+ * it does counts for who calls it. */
+bool place_is_standard(const struct profile *profile, const struct profile_function *function);
 /* Whether a stack passes through the place: function and file, and the line if `line`. */
 bool place_on_stack(const struct profile *profile, uint32_t stack, const struct place *place,
                     bool line);

@@ -280,7 +280,7 @@ static int sum_up(struct loader *loader)
         return why_set(loader->why, WHY_USAGE, ENODATA, "leave out a time range, filter or focus",
                        "no sample of series '%s' is left by time range, filter and focus",
                        profile->series);
-    return why_set(loader->why, WHY_FAILED, ENODATA,
+    return why_set(loader->why, WHY_NOTHING, ENODATA,
                    strcmp(profile->series, "io") == 0
                        ? "record for longer, or a program that does more"
                        : "record for longer, or a program that uses more CPU time",

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* What rows of the path are put together by. */
-enum spot_kind { SPOT_FUNCTION, SPOT_WAITS, SPOT_LOCK, SPOT_RUNQ, SPOT_CALL, SPOT_SPAN };
+enum spot_kind { SPOT_FUNCTION, SPOT_WAITS, SPOT_LOCK, SPOT_CALL, SPOT_SPAN };
 
 struct spot {
     enum spot_kind kind;
@@ -76,13 +76,13 @@ static uint32_t leaf_function(const struct path_costs *costs, uint32_t stack)
 static int row_add(struct spots *spots, const struct path_cost *row)
 {
     const struct evidence *e = spots->evidence;
-    if (row->class == WAIT_CLASS_IDLE)
+    /* Waiting for a CPU is no place in the program: the path shows it, and where others are to
+     * blame the environment says so. */
+    if (row->class == WAIT_CLASS_IDLE || row->class == WAIT_CLASS_RUNQ)
         return 0;
-    if (row->class == WAIT_CLASS_RUNNING)
+    if (row->class == WAIT_CLASS_RUNNING || row->wait == 0)
         return spot_add(spots, SPOT_FUNCTION, leaf_function(&e->costs_on_path, row->stack), row,
                         row->ns);
-    if (row->class == WAIT_CLASS_RUNQ || row->wait == 0)
-        return spot_add(spots, SPOT_RUNQ, 0, row, row->ns);
     uint32_t lock = e->locks.of_wait ? e->locks.of_wait[row->wait] : 0;
     if (row->class == WAIT_CLASS_LOCK && lock)
         return spot_add(spots, SPOT_LOCK, lock - 1, row, row->ns);
@@ -129,12 +129,12 @@ static const struct {
     const char *metric, *category;
 } classes[] = {
     [WAIT_CLASS_RUNNING] = {"self CPU", "CPU"},
-    [WAIT_CLASS_RUNQ] = {"wait for a CPU", "wait"},
     [WAIT_CLASS_LOCK] = {"wait for a lock", "lock"},
     [WAIT_CLASS_DISK] = {"wait on disk", "I/O"},
     [WAIT_CLASS_NET] = {"wait on network", "I/O"},
     [WAIT_CLASS_PAGEFAULT] = {"wait in a page fault", "I/O"},
     [WAIT_CLASS_CHILD] = {"wait for a child", "wait"},
+    [WAIT_CLASS_PIPE] = {"wait for the reader of a pipe", "wait"},
     [WAIT_CLASS_TIMER] = {"sleep", "wait"},
     [WAIT_CLASS_IDLE] = {"idle", "idle"},
     [WAIT_CLASS_UNKNOWN] = {"wait, cause not seen", "wait"},
@@ -149,12 +149,6 @@ static void waits_describe(struct arena *arena, const struct evidence *e, const 
     ret->place = spot->row->place;
     ret->metric = classes[spot->row->class].metric;
     ret->category = classes[spot->row->class].category;
-    if (spot->kind == SPOT_RUNQ) {
-        ret->location = "[all threads]";
-        ret->id = "runq";
-        ret->command = arena_printf(arena, "whyslow waits --threads %s", path);
-        return;
-    }
     if (spot->kind == SPOT_LOCK) {
         const struct lock_row *lock = &e->locks.rows[spot->id];
         ret->location = arena_printf(arena, "%s in %s", lock->name, place_text(arena, &ret->place));
@@ -164,6 +158,8 @@ static void waits_describe(struct arena *arena, const struct evidence *e, const 
     }
     ret->location = arena_printf(arena, "%s: %s", place_text(arena, &ret->place),
                                  wait_cause(arena, &e->waits, spot->row->wait));
+    if (spot->row->class == WAIT_CLASS_PIPE && str_ends(str_from(ret->location), OBJECT_TO_WHYSLOW))
+        ret->metric = "wait for whyslow to read: our cost";
     uint32_t group = e->groups.of_row[spot->row->wait];
     ret->id = arena_printf(arena, "w%u", group ? e->groups.groups[group - 1].id : spot->row->wait);
     ret->command = arena_printf(arena, "whyslow waits --stack %s %s", ret->id, path);
@@ -238,7 +234,7 @@ static struct run_hotspot spot_describe(struct arena *arena, const struct eviden
     const struct path_costs *costs = &e->costs_on_path;
     double ns = spot->running_ns + spot->waits_ns, wall = costs->ns;
     struct run_hotspot ret = {.value = {ns, NAN, NAN}};
-    if (spot->kind <= SPOT_RUNQ)
+    if (spot->kind <= SPOT_LOCK)
         ret.value = path_costs_estimate(costs, spot->running_ns, spot->waits_ns, spot->sleeps);
     ret.share = wall > 0 ? ret.value.ns / wall : NAN;
     ret.share_low = wall > 0 ? ret.value.low_ns / wall : NAN;

@@ -220,14 +220,11 @@ static enum finding_category row_kind(const struct path_cost *row)
 {
     static const enum finding_category kinds[WAIT_CLASS_UNKNOWN + 1] = {
         [WAIT_CLASS_RUNQ] = CATEGORY_CPU, /* it wants one */
-        [WAIT_CLASS_LOCK] = CATEGORY_LOCK,
-        [WAIT_CLASS_DISK] = CATEGORY_IO_FILE,
-        [WAIT_CLASS_NET] = CATEGORY_IO_NETWORK,
-        [WAIT_CLASS_PAGEFAULT] = CATEGORY_MEMORY,
-        [WAIT_CLASS_CHILD] = CATEGORY_EXTERNAL,
+        [WAIT_CLASS_LOCK] = CATEGORY_LOCK,          [WAIT_CLASS_DISK] = CATEGORY_IO_FILE,
+        [WAIT_CLASS_NET] = CATEGORY_IO_NETWORK,     [WAIT_CLASS_PAGEFAULT] = CATEGORY_MEMORY,
+        [WAIT_CLASS_CHILD] = CATEGORY_EXTERNAL,     [WAIT_CLASS_PIPE] = CATEGORY_EXTERNAL,
         [WAIT_CLASS_TIMER] = CATEGORY_ARCHITECTURE, /* somebody decided to sleep */
-        [WAIT_CLASS_IDLE] = CATEGORY_UNKNOWN,
-        [WAIT_CLASS_UNKNOWN] = CATEGORY_UNKNOWN,
+        [WAIT_CLASS_IDLE] = CATEGORY_UNKNOWN,       [WAIT_CLASS_UNKNOWN] = CATEGORY_UNKNOWN,
     };
     return row->class == WAIT_CLASS_RUNNING ? running_kind(row->syscall) : kinds[row->class];
 }

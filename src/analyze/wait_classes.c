@@ -52,8 +52,9 @@ const char *wait_class_name(enum wait_class class)
         [WAIT_CLASS_RUNNING] = "running", [WAIT_CLASS_RUNQ] = "runq",
         [WAIT_CLASS_LOCK] = "lock",       [WAIT_CLASS_DISK] = "disk",
         [WAIT_CLASS_NET] = "net",         [WAIT_CLASS_PAGEFAULT] = "pagefault",
-        [WAIT_CLASS_CHILD] = "child",     [WAIT_CLASS_TIMER] = "timer",
-        [WAIT_CLASS_IDLE] = "idle",       [WAIT_CLASS_UNKNOWN] = "unknown",
+        [WAIT_CLASS_CHILD] = "child",     [WAIT_CLASS_PIPE] = "pipe",
+        [WAIT_CLASS_TIMER] = "timer",     [WAIT_CLASS_IDLE] = "idle",
+        [WAIT_CLASS_UNKNOWN] = "unknown",
     };
     return names[class];
 }
@@ -172,8 +173,10 @@ static struct verdict judge_pipe(const struct view *view, bool reading)
     bool same = view->waker == WAKER_SAME_PROCESS;
     if (!reading && same)
         return (struct verdict){WAIT_CLASS_LOCK, "another thread does not read"};
+    if (!reading && str_ends(view->object->name, OBJECT_TO_WHYSLOW))
+        return (struct verdict){WAIT_CLASS_PIPE, "whyslow has not read its output yet: our cost"};
     if (!reading)
-        return (struct verdict){WAIT_CLASS_CHILD, "another process does not read"};
+        return (struct verdict){WAIT_CLASS_PIPE, "the reader of the pipe does not keep up"};
     if (same)
         return judge_condition(view);
     if (!view->matters)

@@ -12,7 +12,8 @@ enum wait_class {
     WAIT_CLASS_DISK,
     WAIT_CLASS_NET,
     WAIT_CLASS_PAGEFAULT,
-    WAIT_CLASS_CHILD, /* a process or thread whose end is waited for */
+    WAIT_CLASS_CHILD, /* a process or thread whose end is waited for, or what it writes */
+    WAIT_CLASS_PIPE,  /* whoever reads a pipe does not keep up */
     WAIT_CLASS_TIMER,
     WAIT_CLASS_IDLE,
     WAIT_CLASSES,
@@ -20,8 +21,8 @@ enum wait_class {
      * but they are in no class's sum: their time stays unaccounted for. */
     WAIT_CLASS_UNKNOWN = WAIT_CLASSES,
 };
-/* "running", "runq", "lock", "disk", "net", "pagefault", "child", "timer", "idle": JSON keys;
- * "unknown". */
+/* "running", "runq", "lock", "disk", "net", "pagefault", "child", "pipe", "timer", "idle": JSON
+ * keys; "unknown". */
 const char *wait_class_name(enum wait_class class);
 
 struct wait_classes {

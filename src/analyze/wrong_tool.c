@@ -5,8 +5,7 @@
 #include <math.h>
 
 #define EXTERNAL_MIN   0.90 /* of the path in replies of peers */
-#define INFRA_MIN      0.50 /* of the path taken by the machine */
-#define OWN_CPUS_MIN   0.90 /* of its CPUs: who uses them all waits for itself */
+#define INFRA_MIN      0.50 /* of the wall time taken by the environment */
 #define DEVICE_NS_SLOW 10e6 /* a request: disks that turn, or that are throttled */
 #define OPTIMIZED_CPU  0.80 /* of the path on a CPU */
 #define OPTIMIZED_TOP  0.10 /* of the wall time in the heaviest function: above it is not flat */
@@ -17,13 +16,12 @@ static double class_share(const struct evidence *evidence, enum wait_class class
     return costs->ns > 0 ? costs->classes[class] / costs->ns : 0;
 }
 
-/* The first confirmed one of a category in the set, or of any (0). */
+/* The first confirmed one to fix, of a category in the set, or of any (0). */
 static const struct finding *confirmed_of(const struct findings *findings, unsigned categories)
 {
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *finding = &findings->items[i];
-        if (finding->verdict == FINDING_CONFIRMED &&
-            (!categories || (categories & 1u << finding->category)))
+        if (finding_is_fix(finding) && (!categories || (categories & 1u << finding->category)))
             return finding;
     }
     return NULL;
@@ -32,7 +30,8 @@ static const struct finding *confirmed_of(const struct findings *findings, unsig
 static struct wrong_tool external(struct arena *arena, const struct evidence *evidence,
                                   const struct findings *findings)
 {
-    struct wrong_tool row = {.id = "external_service_no_alternative"};
+    struct wrong_tool row = {.id = "external_service_no_alternative",
+                             .instead = "look at the service that it waits for"};
     if (evidence->costs_on_path.na) {
         row.why = arena_printf(arena, "not judged: %s", evidence->costs_on_path.na);
         return row;
@@ -86,44 +85,58 @@ static double device_ns(const struct evidence *evidence, struct str *ret_name)
     return slowest;
 }
 
+/* What the environment took is what its findings say, and nothing else: a share of the wall time.
+ * NaN: nobody could judge. */
+static double environment_share(const struct evidence *evidence, const struct findings *findings)
+{
+    double wall = evidence->costs_on_path.ns, ns = 0;
+    bool judged = false;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct finding *finding = &findings->items[i];
+        if (finding->class != FINDING_ENVIRONMENT)
+            continue;
+        judged |= finding->verdict != FINDING_NOT_JUDGED;
+        if (finding->verdict == FINDING_CONFIRMED && finding->recoverable.ns > 0)
+            ns += finding->recoverable.ns;
+    }
+    return judged && wall > 0 ? fmin(ns / wall, 1) : NAN;
+}
+
 static struct wrong_tool infrastructure(struct arena *arena, const struct evidence *evidence,
                                         const struct findings *findings)
 {
-    const struct run_costs *costs = &evidence->costs;
-    struct wrong_tool row = {.id = "infrastructure_bound"};
-    double runq = class_share(evidence, WAIT_CLASS_RUNQ),
-           disk = class_share(evidence, WAIT_CLASS_DISK);
-    bool known = !isnan(costs->throttled_ns) || !isnan(costs->steal_ns);
-    double stolen = run_costs_stolen_ns(costs) / run_costs_busy(costs);
-    double taken = known ? (fmax(0, costs->throttled_ns) + stolen) / costs->wall_ns : NAN;
-    double used = costs->cpu_ns / costs->wall_ns;
-    bool own = costs->cpus > 0 && used >= OWN_CPUS_MIN * costs->cpus;
-    /* A limit or the hypervisor takes time that also looks like a queue. */
-    double machine = fmax(own ? 0 : runq, isnan(taken) ? 0 : taken);
+    struct wrong_tool row = {
+        .id = "infrastructure_bound",
+        .instead = "measure it again where the environment leaves it the CPUs, then it is known "
+                   "what its code costs"};
+    double disk = class_share(evidence, WAIT_CLASS_DISK);
+    double taken = environment_share(evidence, findings);
     struct str name = {0};
     double device = device_ns(evidence, &name);
     bool slow = device >= DEVICE_NS_SLOW && disk >= INFRA_MIN &&
                 !confirmed_of(findings, 1u << CATEGORY_IO_FILE);
-    row.holds = machine >= INFRA_MIN || slow;
-    if (slow)
+    row.holds = taken >= INFRA_MIN || slow;
+    if (slow) {
+        row.instead = "a faster device, or one with less to do, saves the time";
         row.why = arena_printf(arena,
                                "%.0f%% of the path waits for disks, and %.*s takes %.1f ms a "
                                "request",
                                disk * 100, STR_FMT(name), device / 1e6);
-    else
+    } else
         row.why = arena_printf(
             arena,
-            "%.0f%% of the path waits for a CPU%s, %.0f%% for disks; limits and the "
-            "hypervisor took %s",
-            runq * 100, own && runq > 0 ? " that it keeps busy itself" : "", disk * 100,
-            isnan(taken) ? "n/a: not measured" : arena_printf(arena, "%.0f%%", taken * 100));
+            "the environment (other load, limits, the hypervisor) took %s of the wall time; %.0f%% "
+            "of the path waits for disks",
+            isnan(taken) ? "n/a: not judged" : arena_printf(arena, "%.0f%%", taken * 100),
+            disk * 100);
     return row;
 }
 
 static struct wrong_tool optimized(struct arena *arena, const struct evidence *evidence,
                                    const struct findings *findings)
 {
-    struct wrong_tool row = {.id = "already_optimized"};
+    struct wrong_tool row = {.id = "already_optimized",
+                             .instead = "give it less to do, or a faster machine"};
     const struct finding *some = confirmed_of(findings, 0);
     const struct path_costs *costs = &evidence->costs_on_path;
     double cpu = class_share(evidence, WAIT_CLASS_RUNNING), top = NAN;

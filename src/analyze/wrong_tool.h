@@ -6,7 +6,8 @@
 struct wrong_tool {
     const char *id; /* "external_service_no_alternative", "infrastructure_bound", … */
     bool holds;
-    const char *why; /* the numbers, either way */
+    const char *why;     /* the numbers, either way */
+    const char *instead; /* what helps, or has to be done first; where it can hold */
 };
 
 struct wrong_tools {

@@ -52,7 +52,8 @@ static const char *life_text(const struct evidence *evidence, struct arena *aren
 {
     double step_ns = (double)evidence->heap_sums.life_unit_ns;
     return is_life_known(evidence, figures)
-               ? arena_printf(arena, "after %s on average", cpu_ns_text(arena, life_ns(figures)))
+               ? arena_printf(arena, "after %s on average",
+                              heap_ns_text(evidence, arena, life_ns(figures)))
                : arena_printf(arena, "after less than %s on average", cpu_ns_text(arena, step_ns));
 }
 
@@ -101,7 +102,7 @@ static void words_put(struct judging *judging, struct finding *finding, const st
     const struct evidence *evidence = judging->evidence;
     const char *heap = evidence->axes[AXIS_HEAP].artifact;
     const char *where = place_text(arena, &finding->place);
-    const char *count = cpu_number(arena, (double)figures->allocations, UNIT_COUNT);
+    const char *count = heap_number(evidence, arena, (double)figures->allocations, UNIT_COUNT);
     double share = cpu_share(evidence, finding->cost_ns);
     double temporary = part_of(figures->temporary, figures->allocations);
     finding->title = arena_printf(arena,
@@ -109,19 +110,20 @@ static void words_put(struct judging *judging, struct finding *finding, const st
                                   "time: %s",
                                   count, share * 100, where);
     finding_fact(ret, finding, "freed_before_next_pct", "freed before the next was made",
-                 value_real(temporary * 100, UNIT_PERCENT), heap, NULL);
+                 heap_value(evidence, value_real(temporary * 100, UNIT_PERCENT)), heap, NULL);
     finding_fact(ret, finding, "life_ns", "lived, on average",
                  is_life_known(evidence, figures)
-                     ? value_real(life_ns(figures), UNIT_NS)
+                     ? heap_value(evidence, value_real(life_ns(figures), UNIT_NS))
                      : value_na("shorter than the clock of the heap's recording can tell"),
                  heap, NULL);
     finding_why(ret, finding, evidence->axes[AXIS_CPU].artifact,
                 "%.0f%% of the wall time is the allocator's, for %s", share * 100, where);
     finding_why(ret, finding, heap, "it is asked %s times, for %s each", count,
-                cpu_number(arena, (double)figures->allocated_bytes / (double)figures->allocations,
-                           UNIT_BYTES));
-    finding_why(ret, finding, heap, "%.0f%% of the pieces are freed, %s",
-                part_of(figures->frees, figures->allocations) * 100,
+                heap_number(evidence, arena,
+                            (double)figures->allocated_bytes / (double)figures->allocations,
+                            UNIT_BYTES));
+    finding_why(ret, finding, heap, "%s of the pieces are freed, %s",
+                heap_pct(evidence, arena, part_of(figures->frees, figures->allocations)),
                 life_text(evidence, arena, figures));
     finding->advice = arena_printf(arena,
                                    "allocate once and use it again (a buffer outside of the loop, "
@@ -180,8 +182,9 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
                          "%s of %s allocations are made where pieces live for a moment, and take "
                          "%.1f%% of the CPU time, %.1f%% at the heaviest place; from %.0f%% at one "
                          "place on it counts",
-                         cpu_number(ret->arena, (double)judging.allocations, UNIT_COUNT),
-                         cpu_number(ret->arena, (double)all->allocations, UNIT_COUNT), cpu * 100,
+                         heap_number(evidence, ret->arena, (double)judging.allocations, UNIT_COUNT),
+                         heap_number(evidence, ret->arena, (double)all->allocations, UNIT_COUNT),
+                         cpu * 100,
                          judging.rows.running_ns > 0 ? first / judging.rows.running_ns * 100 : 0,
                          CPU_SHARE_MIN * 100)
                    ? 0

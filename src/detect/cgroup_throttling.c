@@ -31,6 +31,7 @@ static double gain_find(const struct evidence *evidence)
         gain = fmin(gain, costs->wall_ns - costs->cpu_ns / cpus);
     if (evidence_has(evidence, AXIS_WAITS) && !evidence->costs_on_path.na)
         gain = fmin(gain, queued_ns(evidence));
+    gain = fmin(gain, evidence_gap_ns(evidence)); /* NaN: not known */
     return fmax(gain, 0);
 }
 
@@ -102,8 +103,7 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
     const struct path_costs *on_path = &evidence->costs_on_path;
     double gain = gain_find(evidence), all = on_path->classes[WAIT_CLASS_RUNQ];
     double part = all > 0 ? fmin(gain / all, 1) : 0;
-    finding->recoverable = (struct estimate){gain, gain * on_path->wall_low,
-                                             gain * on_path->wall_high};
+    finding->recoverable = (struct estimate){gain, gain * on_path->wall_low, gain};
     path_costs_cover(ret->arena, on_path, runq_pick, &part, finding);
     finding->cost_ns = fmax(finding->cost_ns, gain);
     finding->occurrences = (uint64_t)(costs->throttled_ns * (double)costs->runs / PERIOD_NS);
@@ -117,6 +117,7 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
 const struct detector detect_cgroup_throttling = {
     .id = "cgroup_throttling",
     .title = "stopped by the limit of a cgroup",
+    .class = FINDING_ENVIRONMENT,
     .category = CATEGORY_EXTERNAL,
     .remedy = REMEDY_SETTING,
     .axes = 0,

@@ -87,7 +87,7 @@ static uint8_t function_kind(struct looking *looking, uint32_t id)
     const char *category = category_of(function);
     bool alloc = category && strcmp(category, "alloc") == 0;
     /* A copy or a comparison is a helper's work wherever it was linked into. */
-    bool helper = place_is_c_library(looking->profile->images[function->image].path) ||
+    bool helper = place_is_standard(looking->profile, function) ||
                   (category && (strcmp(category, "copy") == 0 || strcmp(category, "string") == 0));
     *known = (uint8_t)(FUNCTION_ASKED |
                        (alloc    ? FUNCTION_ALLOC
@@ -116,6 +116,7 @@ static bool user_place_look(struct looking *looking, const struct profile_frame 
     row->reallocs |= (kind & FUNCTION_REALLOC) != 0;
     if (row->loader || (kind & (FUNCTION_ALLOC | FUNCTION_HELPER)))
         return row->loader;
+    row->helped = row->function && row->function != place->function;
     row->function = place->function;
     row->outer = looking->profile->places[last].function;
     row->place = place;
@@ -277,6 +278,20 @@ uint64_t cpu_parts_samples(const struct path_costs *costs, const float *parts)
         if (costs->rows[i].class == WAIT_CLASS_RUNNING)
             samples += (double)parts[i] * (double)costs->rows[i].count;
     return (uint64_t)samples;
+}
+
+bool cpu_too_few(struct arena *arena, struct finding *finding)
+{
+    if (finding->occurrences >= CPU_SAMPLES_MIN)
+        return false;
+    finding->verdict = FINDING_DISMISSED;
+    finding->unsure = true;
+    finding->reason = arena_printf(
+        arena,
+        "%s, but that rests on %llu samples; fewer than %d say little of "
+        "a share",
+        finding->title, (unsigned long long)finding->occurrences, CPU_SAMPLES_MIN);
+    return true;
 }
 
 const char *cpu_number(struct arena *arena, double number, enum unit unit)

@@ -5,8 +5,9 @@
 
 /* One row of path_costs, looked at. All zero for a wait that is no page fault's. */
 struct cpu_row {
-    /* Whose time it is: the innermost function that is neither the kernel's nor a helper of the C
-     * library (memcmp() counts for who calls it); where there is none, the innermost. 0: none. */
+    /* Whose time it is: the innermost function that is neither the kernel's nor a helper of the
+     * standard library (memcmp() and std::map count for who calls them); where there is none, the
+     * innermost. 0: none. */
     uint32_t function;
     uint32_t outer; /* what that was inlined into, at last; else the same */
     /* The loop of an interpreter of the same image that called it; 0: none. */
@@ -21,6 +22,7 @@ struct cpu_row {
     bool reallocs;  /* of those: in realloc() */
     bool loader;    /* in the dynamic loader, or in exec */
     bool nameless;  /* the innermost function has no name */
+    bool helped;    /* the innermost function is another one, which counts for `function` */
 };
 
 struct cpu_rows {
@@ -57,11 +59,16 @@ MUST_USE int cpu_top_line(struct arena *arena, const struct cpu_rows *rows,
                           double *ret_ns);
 bool cpu_same_line(const struct profile_place *a, const struct profile_place *b);
 
+enum { CPU_SAMPLES_MIN = 20 }; /* of a function or line whose share is to be believed */
+
 /* For path_costs_cover(): its context is one float a row. */
 double cpu_parts_pick(void *context, const struct path_costs *costs, const struct path_cost *row);
 /* Zeroed, one a row; NULL when out of memory. */
 float *cpu_parts(struct arena *arena, const struct path_costs *costs);
 uint64_t cpu_parts_samples(const struct path_costs *costs, const float *parts);
+/* Dismisses a finding whose share of the time rests on too few samples (its occurrences): it may be
+ * true, and nobody can say. */
+bool cpu_too_few(struct arena *arena, struct finding *finding);
 
 /* What the three angles say of CPU time that is `cost`. `what` names it: "in scan()". */
 void cpu_angles(const struct evidence *evidence, struct findings *findings, struct finding *finding,

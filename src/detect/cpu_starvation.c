@@ -1,9 +1,10 @@
 /* Ready to run, and no CPU is free: others have them, other programs or other machines.
  *
- * A program with more threads than CPUs waits for itself: it has the CPUs already, and nothing is
- * gained by giving it more of what is there. So what can be saved is bounded by the time in which
- * all that it computes could be computed on all CPUs. Nor does it starve who is merely on the way
- * to a CPU that is free. */
+ * That is the environment's: it is told, with what it took, and never ranked. A program with more
+ * threads than CPUs waits for itself: it has the CPUs already. Nor does it starve who is merely on
+ * the way to a CPU that is free. What was taken is no more than the path shows, nor than what is
+ * left of a plain run beside what it computes and waits for (evidence_gap_ns()): a recording may
+ * have met with another machine than the baseline did. */
 #include "detect/each.h"
 #include "detect/lock_common.h"
 #include "detect/run_queue.h"
@@ -25,54 +26,43 @@ struct starvation {
     struct run_queue queue;
     double delay_share;
     double own_share; /* of all CPUs, in a plain run */
-    double stolen_ns; /* by the hypervisor, of this program's CPU time; 0: none, or not known */
+    double stolen_ns; /* by the hypervisor, of a plain run's wall time; 0: none, or not known */
     bool stolen;      /* so much that it counts by itself */
     struct estimate gain;
 };
 
-/* The traced run waited for CPUs as others let it; plain runs may have had it otherwise. What they
- * took longer than the path computes and waits is the lack of CPUs, too. NaN: not known. */
-static double gain_counted(const struct evidence *evidence, const struct run_queue *queue)
+static bool is_traced(const struct evidence *evidence)
 {
-    const struct run_costs *costs = &evidence->costs;
-    const struct critical_path *path = &evidence->path;
-    double running = 0, others = (double)path->ns;
-    for (size_t i = 0; i < path->share_count; i++) {
-        if (path->shares[i].what == PATH_RUNNING)
-            running += (double)path->shares[i].ns;
-        if (path->shares[i].what != PATH_WAIT)
-            others -= (double)path->shares[i].ns;
-    }
-    if (isnan(costs->cpu_ns) || !(queue->running_ns > 0))
-        return NAN;
-    return fmax(0, costs->wall_ns - others - costs->cpu_ns * fmin(running / queue->running_ns, 1));
+    return evidence_has(evidence, AXIS_WAITS) && !evidence->path.na && evidence->path.ns > 0;
 }
 
 static struct starvation starvation_find(const struct evidence *evidence)
 {
     const struct run_costs *costs = &evidence->costs;
-    struct starvation s = {.queue = run_queue_find(evidence)};
+    const struct path_costs *on_path = &evidence->costs_on_path;
+    bool traced = is_traced(evidence);
+    struct starvation s = {.queue = traced ? run_queue_find(evidence) : (struct run_queue){0}};
     double cpus = (double)MAX(costs->cpus, 1u), all = costs->wall_ns * cpus;
     double runnable = s.queue.delay_ns + s.queue.running_ns;
     s.own_share = all > 0 && !isnan(costs->cpu_ns) ? costs->cpu_ns / all : NAN;
-    s.stolen_ns = run_costs_stolen_ns(costs);
-    s.stolen = s.stolen_ns >= DELAY_SHARE_MIN * costs->cpu_ns &&
-               s.stolen_ns >= STOLEN_WALL_MIN * costs->wall_ns * run_costs_busy(costs) &&
-               s.stolen_ns * (double)costs->runs >= STOLEN_NS_MIN;
+    s.stolen_ns = evidence_stolen_ns(evidence);
+    s.stolen = run_costs_stolen_ns(costs) >= DELAY_SHARE_MIN * costs->cpu_ns &&
+               s.stolen_ns >= STOLEN_WALL_MIN * costs->wall_ns &&
+               run_costs_stolen_ns(costs) * (double)costs->runs >= STOLEN_NS_MIN;
     s.delay_share = runnable > 0 ? s.queue.delay_ns / runnable : 0;
-    double least = isnan(s.own_share) ? 0 : costs->cpu_ns / cpus;
-    double left = fmax(0, costs->wall_ns - least);
     double throttled = costs->throttled_ns > 0 ? costs->throttled_ns : 0;
     /* A guest that is held back does not know it: its threads seem to run. */
-    double traced = s.queue.on_path_ns + s.stolen_ns / run_costs_busy(costs);
-    double counted = gain_counted(evidence, &s.queue);
-    /* With threads that wait for each other the path changes hands, and counting cannot follow. */
-    double likely = isnan(counted) ? traced : fmin(fmax(counted, traced / 2), traced * 2);
-    double ns[] = {likely, fmin(traced, likely), fmax(traced, likely)};
-    for (size_t i = 0; i < ARRAY_SIZE(ns); i++)
-        ns[i] = fmin(fmax(0, ns[i] - throttled), left);
-    const struct path_costs *on_path = &evidence->costs_on_path;
-    s.gain = (struct estimate){ns[0], ns[1] * on_path->wall_low, ns[2] * on_path->wall_high};
+    double queued = fmin(s.queue.on_path_ns, on_path->classes[WAIT_CLASS_RUNQ]);
+    /* Who waits for a CPU may wait for its own siblings: that much others did not take. */
+    queued = fmax(0, queued - evidence_siblings_ns(evidence));
+    /* What the limit of its cgroup took is of the same gap: the two together are no more than it.
+     */
+    double ns = fmin(queued + s.stolen_ns, evidence_gap_ns(evidence)); /* NaN: not known */
+    ns = fmin(fmax(0, ns - throttled), on_path->ns);
+    /* As far as the recorded run differs from plain ones nobody knows whether these were kept
+     * waiting, too. */
+    double low = ns * on_path->wall_low * (1 - fmin(on_path->stretch, 1));
+    s.gain = (struct estimate){ns, low, ns};
     return s;
 }
 
@@ -96,7 +86,10 @@ static const char *fine_reason(const struct evidence *evidence, struct arena *ar
                             time_text(arena, evidence->costs.others_ns),
                             time_text(arena, s->gain.ns));
     double added = evidence->axes[AXIS_WAITS].added.ns;
-    if (!s->stolen && added * RECORDING_FACTOR >= s->queue.on_path_ns)
+    /* Plain runs that were kept from a CPU were so without a recording. */
+    double plain = fmax(0, evidence_gap_ns(evidence) - evidence_siblings_ns(evidence));
+    if (!s->stolen && !(plain >= DELAY_SHARE_MIN * evidence->costs.wall_ns) &&
+        added * RECORDING_FACTOR >= s->queue.on_path_ns)
         return arena_printf(
             arena,
             "the recorded run waited for a CPU for %s, and took %s longer than plain "
@@ -116,16 +109,31 @@ static double runq_pick(void *context, const struct path_costs *costs, const str
     return row->class == WAIT_CLASS_RUNQ ? *(const double *)context : 0;
 }
 
-static void facts_put(const struct evidence *evidence, const struct starvation *s,
-                      struct findings *findings, struct finding *finding)
+static void delays_put(const struct evidence *evidence, const struct starvation *s,
+                       struct findings *findings, struct finding *finding)
 {
     const char *artifact = evidence->axes[AXIS_WAITS].artifact;
+    if (!is_traced(evidence))
+        return;
     finding_fact(findings, finding, "delay_share", "of the time in which threads were ready",
                  value_real(s->delay_share * 100, UNIT_PERCENT), artifact, NULL);
     finding_fact(findings, finding, "delay_mean", "a delay, on average",
                  value_real(s->queue.mean_ns, UNIT_NS), artifact, NULL);
     finding_fact(findings, finding, "on_path", "on the critical path",
                  value_real(s->queue.on_path_ns, UNIT_NS), artifact, NULL);
+}
+
+static void facts_put(const struct evidence *evidence, const struct starvation *s,
+                      struct findings *findings, struct finding *finding)
+{
+    double gap_ns = evidence_gap_ns(evidence);
+    delays_put(evidence, s, findings, finding);
+    finding_fact(
+        findings, finding, "gap", "wall time of a plain run beside what it computes and waits for",
+        isnan(gap_ns) ? value_na("its CPU time is not known") : value_real(gap_ns, UNIT_NS),
+        "baseline.json", NULL);
+    finding_fact(findings, finding, "stolen", "of it taken by the hypervisor",
+                 value_real(s->stolen_ns, UNIT_NS), "baseline.json", NULL);
     finding_fact(findings, finding, "own_share", "of all CPUs it has itself",
                  isnan(s->own_share) ? value_na("its CPU time is not known")
                                      : value_real(s->own_share * 100, UNIT_PERCENT),
@@ -150,6 +158,13 @@ static void angles_put(const struct evidence *evidence, const struct starvation 
                        struct arena *arena, struct finding *finding)
 {
     const struct run_costs *costs = &evidence->costs;
+    if (!is_traced(evidence)) {
+        finding->angles[ANGLE_COUNTING] = (struct angle_word){
+            ANGLE_SUPPORTS,
+            arena_printf(arena, "the hypervisor took %s of all CPUs during a plain run",
+                         time_text(arena, costs->steal_ns))};
+        return;
+    }
     double wanted = (s->queue.delay_ns + s->queue.running_ns) / (double)evidence->path.ns;
     double got = costs->cpu_ns / costs->wall_ns;
     finding->angles[ANGLE_TRACING] = (struct angle_word){
@@ -177,21 +192,22 @@ static void describe(const struct evidence *evidence, const struct starvation *s
     struct arena *arena = findings->arena;
     const char *artifact = evidence->axes[AXIS_WAITS].artifact;
     double wall = evidence->costs_on_path.ns;
-    bool host = s->stolen_ns / run_costs_busy(&evidence->costs) >= s->gain.ns / 2;
-    finding->title = arena_printf(arena,
-                                  "ready to run, it waits for a CPU for %.0f%% of the wall time: "
-                                  "%s",
-                                  wall > 0 ? s->gain.ns / wall * 100 : 0,
-                                  host ? "other guests of the host have them" : "others have them");
-    finding_why(
-        findings, finding, artifact,
-        "threads that were ready waited for a CPU for %.0f%% of the time in which they could "
-        "have run",
-        s->delay_share * 100);
+    bool host = s->stolen_ns >= s->gain.ns / 2;
+    /* A guest does not see it wait: its threads seem to run meanwhile. */
+    finding->title = arena_printf(
+        arena, "%s %.0f%% of the wall time: %s",
+        host ? "the hypervisor took" : "ready to run, it waits for a CPU for",
+        wall > 0 ? s->gain.ns / wall * 100 : 0,
+        host ? "other guests of the host have the CPUs" : "others have them");
+    if (is_traced(evidence))
+        finding_why(findings, finding, artifact,
+                    "threads that were ready waited for a CPU for %.0f%% of the time in which they "
+                    "could have run",
+                    s->delay_share * 100);
     finding_why(findings, finding, "baseline.json",
                 "it has %.0f%% of %u CPUs itself: the rest is not free, but somebody else's",
                 s->own_share * 100, evidence->costs.cpus);
-    if (s->stolen_ns >= STOLEN_SHARE_MIN * evidence->costs.cpu_ns)
+    if (run_costs_stolen_ns(&evidence->costs) >= STOLEN_SHARE_MIN * evidence->costs.cpu_ns)
         finding_why(findings, finding, "baseline.json",
                     "the hypervisor takes %s of all CPUs during a run",
                     time_text(arena, evidence->costs.steal_ns));
@@ -212,12 +228,23 @@ static void describe(const struct evidence *evidence, const struct starvation *s
 
 static int judge(const struct evidence *evidence, const struct detector *self, struct findings *ret)
 {
-    if (evidence->path.na || evidence->path.ns == 0)
-        return dismissed(ret, self, "there is no critical path") ? 0 : -ENOMEM;
     struct starvation s = starvation_find(evidence);
+    bool traced = is_traced(evidence);
+    if (!traced && !s.stolen) {
+        const char *na = evidence->axes[AXIS_WAITS].na;
+        struct finding *unknown = dismissed(ret, self, "waits was not recorded: %s",
+                                            na                  ? na
+                                            : evidence->path.na ? evidence->path.na
+                                                                : "there is no critical path");
+        if (!unknown)
+            return -ENOMEM;
+        unknown->verdict = na ? FINDING_NOT_JUDGED : FINDING_DISMISSED;
+        return 0;
+    }
     struct finding *finding = detected(ret, self);
     if (!finding)
         return -ENOMEM;
+    finding->axes = traced ? AXIS_BIT_WAITS : 0;
     facts_put(evidence, &s, ret, finding);
     finding->occurrences = s.queue.delays + (s.stolen ? evidence->costs.runs : 0);
     const char *fine = fine_reason(evidence, ret->arena, &s);
@@ -229,9 +256,9 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
     const struct path_costs *costs = &evidence->costs_on_path;
     double all = costs->classes[WAIT_CLASS_RUNQ];
     double part = all > 0 ? fmin(s.queue.on_path_ns / all, 1) : 0;
-    finding->recoverable = s.gain;
     path_costs_cover(ret->arena, costs, runq_pick, &part, finding);
-    finding->cost_ns = fmax(finding->cost_ns, s.gain.ns);
+    finding->recoverable = s.gain;
+    finding->cost_ns = s.gain.ns;
     angles_put(evidence, &s, ret->arena, finding);
     describe(evidence, &s, ret, finding);
     return 0;
@@ -240,8 +267,9 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
 const struct detector detect_cpu_starvation = {
     .id = "cpu_starvation",
     .title = "ready to run, and no CPU is free",
+    .class = FINDING_ENVIRONMENT,
     .category = CATEGORY_EXTERNAL,
     .remedy = REMEDY_SETTING,
-    .axes = AXIS_BIT_WAITS,
+    .axes = 0, /* stolen time is known without a recording */
     .judge = judge,
 };

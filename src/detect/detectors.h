@@ -11,6 +11,7 @@
 struct detector {
     const char *id;    /* "small_io": stable, in JSON */
     const char *title; /* "many small reads or writes" */
+    enum finding_class class;
     enum finding_category category;
     enum finding_remedy remedy;
     unsigned axes; /* bits: without one of these it is not judged */
@@ -23,16 +24,21 @@ struct detector {
 
 extern const struct detector *const detectors[]; /* ends with NULL */
 
-/* Gates for all: what is worth less is dismissed with that reason. */
+/* Gates for all: what is worth less is dismissed with that reason. What cannot be fixed is measured
+ * by what it costs. */
 #define DETECT_SHARE_MIN 0.01 /* of the wall time recoverable */
 #define DETECT_LOST_MAX  0.01 /* of what the axis was to record */
 enum { DETECT_OCCURRENCES_MIN = 3 };
 /* A generic one gives way when others explain this much of its cost. */
 #define DETECT_EXPLAINED_MIN 0.50
 
-/* Asks every detector, puts together what is the same trouble at several places, applies the gates,
- * and lets generic ones give way. 0 or -ENOMEM. */
-MUST_USE int detectors_judge(const struct evidence *evidence, struct findings *ret);
+/* From so many evidence sources on that reject it a finding is not confirmed. */
+enum { DETECT_REJECTS_MAX = 2 };
+
+/* Asks every detector, those of the environment first (what that took is in the evidence then),
+ * puts together what is the same trouble at several places, applies the gates, and lets generic
+ * ones give way. 0 or -ENOMEM. */
+MUST_USE int detectors_judge(struct evidence *evidence, struct findings *ret);
 
 /* A new finding of `self`, with its category and remedy. NULL when out of memory. */
 struct finding *detected(struct findings *findings, const struct detector *self);

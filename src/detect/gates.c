@@ -4,6 +4,31 @@
 #include <math.h>
 #include <string.h>
 
+static double at_most(double ns, double most)
+{
+    return isnan(ns) || isnan(most) ? ns : fmin(ns, most);
+}
+
+void finding_bound(const struct evidence *evidence, struct finding *finding)
+{
+    struct estimate *gain = &finding->recoverable;
+    double most = evidence->costs_on_path.ns;
+    finding->cost_ns = at_most(finding->cost_ns, most);
+    if (finding->class == FINDING_ENVIRONMENT)
+        most = at_most(most, evidence_gap_ns(evidence));
+    else
+        most -= evidence->costs_on_path.environment_ns;
+    gain->ns = at_most(gain->ns, most);
+    gain->high_ns = at_most(gain->high_ns, most);
+    gain->low_ns = at_most(gain->low_ns, gain->ns);
+}
+
+/* What is not fixed saves nothing: it counts by what it costs. */
+static double weight_ns(const struct finding *finding)
+{
+    return finding->class == FINDING_CONTEXT ? finding->cost_ns : finding->recoverable.ns;
+}
+
 static const char *too_little(const struct evidence *evidence, struct arena *arena,
                               const struct finding *finding)
 {
@@ -11,15 +36,32 @@ static const char *too_little(const struct evidence *evidence, struct arena *are
     if (finding->occurrences < DETECT_OCCURRENCES_MIN)
         return arena_printf(arena, "it happened %llu times; from %d on it counts",
                             (unsigned long long)finding->occurrences, DETECT_OCCURRENCES_MIN);
-    if (finding->trust && finding->cost_ns >= DETECT_SHARE_MIN * wall)
+    static const char *const what[FINDING_CLASSES] = {"mending it would save", "it costs",
+                                                      "it took"};
+    double ns = weight_ns(finding);
+    if (isnan(ns))
+        return arena_printf(arena, "how much %s is not known",
+                            finding->class == FINDING_FIX ? "mending it would save"
+                                                          : "of the wall time it is");
+    if (ns >= DETECT_SHARE_MIN * wall)
         return NULL;
-    if (isnan(finding->recoverable.ns))
-        return "what mending it would save is not known";
-    if (finding->recoverable.ns >= DETECT_SHARE_MIN * wall)
+    return arena_printf(arena, "%s %.2f%% of the wall time; from %.0f%% on it counts",
+                        what[finding->class], wall > 0 ? fmax(ns, 0) / wall * 100 : 0,
+                        DETECT_SHARE_MIN * 100);
+}
+
+/* One source that sees it and two that see that it is not so: it is not so. */
+static const char *rejected(struct arena *arena, const struct finding *finding)
+{
+    const char *text = "";
+    if (finding_angles(finding, ANGLE_REJECTS) < DETECT_REJECTS_MAX)
         return NULL;
-    return arena_printf(
-        arena, "mending it would save %.2f%% of the wall time; from %.0f%% on it counts",
-        wall > 0 ? fmax(finding->recoverable.ns, 0) / wall * 100 : 0, DETECT_SHARE_MIN * 100);
+    for (int i = 0; i < ANGLES; i++)
+        if (finding->angles[i].verdict == ANGLE_REJECTS)
+            text = arena_printf(arena, "%s%s%s rejects it%s%s", text, *text ? "; " : "",
+                                angle_name((enum angle)i), finding->angles[i].text ? ": " : "",
+                                finding->angles[i].text ? finding->angles[i].text : "");
+    return text;
 }
 
 /* The seconds of a recording that made the run much longer are not the program's. Those on the
@@ -32,11 +74,13 @@ static const char *too_unsure(const struct evidence *evidence, struct arena *are
         const char *name = axis_name((enum axis)i);
         if (!(finding->axes & 1u << i))
             continue;
-        if (axis->lost > DETECT_LOST_MAX)
+        /* A call without its stack is still a call on its file: what was found of it is there, and
+         * only less sure (opportunity_confidence()). */
+        if (axis->uncounted > DETECT_LOST_MAX)
             return arena_printf(arena, "%.1f%% of what the axis %s was to record was lost",
-                                axis->lost * 100, name);
-        /* What is about trust claims no seconds, and shares do not stretch. */
-        if (axis->disturbed && !finding->covers && !finding->trust)
+                                axis->uncounted * 100, name);
+        /* Context claims no seconds, and shares do not stretch. */
+        if (axis->disturbed && !finding->covers && finding->class != FINDING_CONTEXT)
             return arena_printf(arena,
                                 "its time is known from the axis %s only, and that made the run "
                                 "%.0f%% longer: above %.0f%% times rank nothing",
@@ -51,7 +95,11 @@ void finding_gate(const struct evidence *evidence, struct arena *arena, struct f
         return;
     const char *reason = too_little(evidence, arena, finding);
     if (!reason)
+        reason = rejected(arena, finding);
+    if (!reason) {
         reason = too_unsure(evidence, arena, finding);
+        finding->unsure = reason != NULL;
+    }
     if (!reason)
         return;
     finding->verdict = FINDING_DISMISSED;
@@ -75,7 +123,7 @@ static double explain(const struct path_costs *costs, const struct finding *othe
         if (part <= 0)
             continue;
         left[i] -= part;
-        ns += (double)part * costs->rows[i].ns;
+        ns += (double)part * path_cost_own_ns(costs, &costs->rows[i]);
     }
     return ns;
 }
@@ -93,8 +141,7 @@ static void give_way(const struct evidence *evidence, const struct detector *con
     size_t others = 0;
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *other = &findings->items[i];
-        if (other->verdict != FINDING_CONFIRMED || !other->covers ||
-            is_generic(table, other->detector))
+        if (!finding_is_fix(other) || !other->covers || is_generic(table, other->detector))
             continue;
         double part = explain(costs, other, left);
         others += part > 0;
@@ -107,6 +154,7 @@ static void give_way(const struct evidence *evidence, const struct detector *con
     if (!by || explained < DETECT_EXPLAINED_MIN * generic->cost_ns)
         return;
     generic->verdict = FINDING_DISMISSED;
+    generic->explained = true;
     generic->reason = arena_printf(findings->arena, "%.0f%% of this time is explained by %s%s",
                                    fmin(explained / generic->cost_ns, 1) * 100, by->detector,
                                    others > 1 ? " and others" : "");

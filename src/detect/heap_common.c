@@ -104,6 +104,32 @@ double heap_site_ns(const struct heap_sites *sites, size_t site)
     return sites->ns[site] + sites->unknown_ns * calls_share(sites, site);
 }
 
+static const char *about(const struct evidence *evidence, double number)
+{
+    return evidence->axes[AXIS_HEAP].sampled && number != 0 ? "~" : "";
+}
+
+const char *heap_number(const struct evidence *evidence, struct arena *arena, double number,
+                        enum unit unit)
+{
+    return arena_printf(arena, "%s%s", about(evidence, number), cpu_number(arena, number, unit));
+}
+
+const char *heap_pct(const struct evidence *evidence, struct arena *arena, double share)
+{
+    return arena_printf(arena, "%s%.0f%%", about(evidence, share), share * 100);
+}
+
+const char *heap_ns_text(const struct evidence *evidence, struct arena *arena, double ns)
+{
+    return arena_printf(arena, "%s%s", about(evidence, ns), cpu_ns_text(arena, ns));
+}
+
+struct value heap_value(const struct evidence *evidence, struct value value)
+{
+    return evidence->axes[AXIS_HEAP].sampled ? value_about(value) : value;
+}
+
 void heap_site_words(const struct evidence *evidence, struct findings *ret, struct finding *finding,
                      const struct heap_sum *sum, const float *parts)
 {
@@ -112,9 +138,10 @@ void heap_site_words(const struct evidence *evidence, struct findings *ret, stru
     const char *id = cpu_function_id(arena, sum->id);
     const struct heap_figures *figures = &sum->figures;
     finding_fact(ret, finding, "allocations", "allocations",
-                 value_uint(figures->allocations, UNIT_COUNT), artifact, id);
+                 heap_value(evidence, value_uint(figures->allocations, UNIT_COUNT)), artifact, id);
     finding_fact(ret, finding, "allocated_bytes", "allocated",
-                 value_uint(figures->allocated_bytes, UNIT_BYTES), artifact, id);
+                 heap_value(evidence, value_uint(figures->allocated_bytes, UNIT_BYTES)), artifact,
+                 id);
     finding_fact(ret, finding, "time_share", "of the wall time",
                  value_real(cpu_share(evidence, finding->cost_ns) * 100, UNIT_PERCENT),
                  evidence->axes[AXIS_CPU].artifact, NULL);
@@ -125,6 +152,8 @@ void heap_site_words(const struct evidence *evidence, struct findings *ret, stru
     double each = calls > 0 ? finding->cost_ns / calls : INFINITY;
     finding->angles[ANGLE_TRACING] = (struct angle_word){
         each < 1e6 ? ANGLE_SUPPORTS : ANGLE_REJECTS,
-        arena_printf(arena, "%s calls were traced: %s each", cpu_number(arena, calls, UNIT_COUNT),
-                     cpu_ns_text(arena, each))};
+        arena_printf(arena, "%s calls were %s: %s each",
+                     heap_number(evidence, arena, calls, UNIT_COUNT),
+                     evidence->axes[AXIS_HEAP].sampled ? "made, by samples" : "traced",
+                     heap_ns_text(evidence, arena, each))};
 }

@@ -27,6 +27,12 @@ static inline uint64_t heap_site_calls(const struct heap_sum *sum)
 float heap_site_part(const struct heap_sites *sites, size_t site, size_t row);
 /* The same, added up. */
 double heap_site_ns(const struct heap_sites *sites, size_t site);
+/* Where allocations are sampled a figure is an estimate: "~1,234", and told as one in JSON. */
+const char *heap_number(const struct evidence *evidence, struct arena *arena, double number,
+                        enum unit unit);
+const char *heap_pct(const struct evidence *evidence, struct arena *arena, double share);
+const char *heap_ns_text(const struct evidence *evidence, struct arena *arena, double ns);
+struct value heap_value(const struct evidence *evidence, struct value value);
 /* Facts and angles that all detectors of the heap have. */
 void heap_site_words(const struct evidence *evidence, struct findings *ret, struct finding *finding,
                      const struct heap_sum *sum, const float *parts);

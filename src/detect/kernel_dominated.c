@@ -94,12 +94,8 @@ static void words_put(struct judging *judging, struct finding *finding)
         judging->share * 100,
         STR_FMT(judging->syscall.len ? judging->syscall : STR("no system call")),
         judging->syscall.len ? "()" : "");
-    finding->advice = arena_printf(
-        ret->arena, "call %.*s less often, or ask for more at once: %s",
-        STR_FMT(judging->syscall.len ? judging->syscall : STR("the kernel")),
-        place_text(ret->arena, &finding->place));
-    finding->caution = "the recoverable time is all of the kernel's: how much of it is needed, "
-                       "samples cannot say";
+    finding->caution = "how much of the kernel's time is needed, samples cannot say: what asks too "
+                       "often, or for too little at once, is a finding of its own";
     finding->measure_next = arena_printf(ret->arena, "whyslow io -- %s", evidence->command);
 }
 
@@ -113,12 +109,14 @@ static void verdict(struct judging *judging, struct finding *finding)
                                        "wall time; from %.0f%% and %.0f%% on it counts",
                                        judging->share * 100, wall * 100, SHARE_MIN * 100,
                                        WALL_MIN * 100);
-    else if (judging->fault_ns >= FAULTS_HAVE_ALL * finding->cost_ns)
+    else if (judging->fault_ns >= FAULTS_HAVE_ALL * finding->cost_ns) {
+        finding->explained = true;
         finding->reason = arena_printf(arena,
                                        "the kernel has %.0f%% of the CPU time, but %.0f%% of that "
                                        "serves page faults: see page_faults",
                                        judging->share * 100,
                                        judging->fault_ns / finding->cost_ns * 100);
+    }
     if (finding->reason)
         finding->verdict = FINDING_DISMISSED;
 }
@@ -153,7 +151,8 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
             finding->place = costs->rows[i].place;
     }
     struct estimate cost = path_costs_cover(ret->arena, costs, cpu_parts_pick, parts, finding);
-    finding->recoverable = cpu_at_most(cost, 1);
+    /* How much of it is needed nobody knows: it is no gain. */
+    finding->recoverable = (struct estimate){0, 0, 0};
     judging.share = judging.rows.running_ns > 0 ? cost.ns / judging.rows.running_ns : 0;
     finding->occurrences = cpu_parts_samples(costs, parts);
     angles_put(&judging, finding, parts);
@@ -165,6 +164,7 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
 const struct detector detect_kernel_dominated = {
     .id = "kernel_dominated",
     .title = "the kernel has most of the CPU time",
+    .class = FINDING_CONTEXT,
     .category = CATEGORY_CPU,
     .remedy = REMEDY_BATCH,
     .axes = AXIS_BIT_CPU,

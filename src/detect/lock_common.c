@@ -100,9 +100,10 @@ static bool window_find(struct lock_sums *sums)
     }
     double window = look->end_ns > look->start_ns ? (double)(look->end_ns - look->start_ns) : 0;
     double waited = (double)look->row->waits.total_ns + delays_sum(sums);
-    look->thread_share = lives > 0 ? waited / lives : 0;
+    look->thread_share = lives > 0 ? fmin(waited / lives, 1) : 0;
     look->wait_share = lives > 0 ? (double)look->row->waits.total_ns / lives : 0;
-    look->mean_waiters = window > 0 ? waited / window : 0;
+    /* Delays are known by thread and not by wait: some of them may lie outside of the window. */
+    look->mean_waiters = window > 0 ? fmin(waited / window, look->row->threads) : 0;
     return window > 0 && look->row->waits.count > 0;
 }
 
@@ -110,7 +111,8 @@ static bool window_find(struct lock_sums *sums)
 static bool is_outside(enum wait_class class)
 {
     return class == WAIT_CLASS_DISK || class == WAIT_CLASS_NET || class == WAIT_CLASS_PAGEFAULT ||
-           class == WAIT_CLASS_TIMER || class == WAIT_CLASS_CHILD || class == WAIT_CLASS_UNKNOWN;
+           class == WAIT_CLASS_TIMER || class == WAIT_CLASS_CHILD || class == WAIT_CLASS_PIPE ||
+           class == WAIT_CLASS_UNKNOWN;
 }
 
 /* Whoever takes a lock does what is under it from the same function, or from one below. */

@@ -47,28 +47,31 @@ static double kept_of(const struct heap_figures *figures)
 static const char *why_not(struct judging *judging, const struct heap_sum *sum)
 {
     struct arena *arena = judging->ret->arena;
+    const struct evidence *evidence = judging->evidence;
     const struct heap_rise *rise = &sum->rise;
     const struct heap_figures *figures = &sum->figures;
     double more = (double)(rise->last_bytes - rise->first_bytes);
-    double peak = (double)judging->evidence->heap_sums.peak_bytes;
+    double peak = (double)evidence->heap_sums.peak_bytes;
     if (!rise->each_time)
         return arena_printf(arena, "it is not more at each of %u snapshots", rise->snapshots);
     if (more < RISE_BYTES_MIN)
         return arena_printf(arena,
                             "from the first snapshot to the last it grows by %s; from %s on "
                             "it counts",
-                            cpu_number(arena, more, UNIT_BYTES),
+                            heap_number(evidence, arena, more, UNIT_BYTES),
                             cpu_number(arena, RISE_BYTES_MIN, UNIT_BYTES));
     if ((double)figures->peak_bytes < PEAK_SHARE_MIN * peak)
-        return arena_printf(arena, "it grows, but is %.0f%% of the peak; from %.0f%% on it counts",
-                            peak > 0 ? (double)figures->peak_bytes / peak * 100 : 0,
-                            PEAK_SHARE_MIN * 100);
+        return arena_printf(
+            arena, "it grows, but is %s of the peak; from %.0f%% on it counts",
+            heap_pct(evidence, arena, peak > 0 ? (double)figures->peak_bytes / peak : 0),
+            PEAK_SHARE_MIN * 100);
     if (figures->allocations < ALLOCATIONS_MIN || kept_of(figures) < KEPT_MIN)
         return arena_printf(arena,
-                            "of %s allocations %.0f%% of the bytes are kept to the end; from %d "
+                            "of %s allocations %s of the bytes are kept to the end; from %d "
                             "and %.0f%% on it counts",
-                            cpu_number(arena, (double)figures->allocations, UNIT_COUNT),
-                            kept_of(figures) * 100, ALLOCATIONS_MIN, KEPT_MIN * 100);
+                            heap_number(evidence, arena, (double)figures->allocations, UNIT_COUNT),
+                            heap_pct(evidence, arena, kept_of(figures)), ALLOCATIONS_MIN,
+                            KEPT_MIN * 100);
     if (judging->rss_first > 0 && judging->rss_last <= judging->rss_first)
         return arena_printf(arena, "resident memory does not grow: %s, then %s",
                             cpu_number(arena, judging->rss_first, UNIT_BYTES),
@@ -84,16 +87,16 @@ static void words_put(struct judging *judging, struct finding *finding, const st
     const struct heap_rise *rise = &sum->rise;
     const char *heap = evidence->axes[AXIS_HEAP].artifact;
     const char *where = place_text(arena, &finding->place);
-    const char *first = cpu_number(arena, (double)rise->first_bytes, UNIT_BYTES);
-    const char *last = cpu_number(arena, (double)rise->last_bytes, UNIT_BYTES);
+    const char *first = heap_number(evidence, arena, (double)rise->first_bytes, UNIT_BYTES);
+    const char *last = heap_number(evidence, arena, (double)rise->last_bytes, UNIT_BYTES);
+    int64_t more = rise->last_bytes - rise->first_bytes;
     double seconds = (double)(rise->last_ns - rise->first_ns) / 1e9;
     finding->title = arena_printf(arena, "memory grows all the time: %s to %s, of %s", first, last,
                                   where);
     finding_fact(ret, finding, "rise_bytes", "grows by",
-                 value_int(rise->last_bytes - rise->first_bytes, UNIT_BYTES), heap, NULL);
+                 heap_value(evidence, value_int(more, UNIT_BYTES)), heap, NULL);
     finding_fact(ret, finding, "rise_bytes_per_second", "a second",
-                 seconds > 0 ? value_real((double)(rise->last_bytes - rise->first_bytes) / seconds,
-                                          UNIT_BYTES)
+                 seconds > 0 ? heap_value(evidence, value_real((double)more / seconds, UNIT_BYTES))
                              : value_na("snapshots of one moment"),
                  heap, NULL);
     finding_fact(ret, finding, "snapshots", "snapshots", value_uint(rise->snapshots, UNIT_COUNT),
@@ -105,8 +108,8 @@ static void words_put(struct judging *judging, struct finding *finding, const st
                  heap, NULL);
     finding_why(ret, finding, heap, "more at each of %u snapshots: %s to %s", rise->snapshots,
                 first, last);
-    finding_why(ret, finding, heap, "%.0f%% of what %s allocates is never freed",
-                kept_of(&sum->figures) * 100, where);
+    finding_why(ret, finding, heap, "%s of what %s allocates is never freed",
+                heap_pct(evidence, arena, kept_of(&sum->figures)), where);
     finding_why(ret, finding, evidence->axes[AXIS_CPU].artifact,
                 "touching it for the first time takes %s: page faults",
                 cpu_ns_text(arena, finding->cost_ns));

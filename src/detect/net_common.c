@@ -89,6 +89,19 @@ struct place net_place_at(const struct net_stack *stack, unsigned index)
     return place;
 }
 
+/* Who asks is the program that an interpreter runs, not the library through which it asks. What
+ * the interpreter computes meanwhile is other work: so it is the place, and not the extent. */
+static struct place asker_in_interpreter(const struct net_stack *stack, unsigned full,
+                                         struct place innermost)
+{
+    for (unsigned i = full; i > 0 && innermost.owner == FINDING_OWNER_LIBRARY; i--) {
+        struct place place = net_place_at(stack, i - 1);
+        if (place.owner == FINDING_OWNER_INTERPRETER)
+            return place;
+    }
+    return innermost;
+}
+
 /* The innermost call in common that is the user's; else a user's function that asks and waits
  * itself; else whatever is innermost. */
 struct net_place net_place_of(const struct net_stack *stack, unsigned common)
@@ -99,10 +112,11 @@ struct net_place net_place_of(const struct net_stack *stack, unsigned common)
         if (place.owner == FINDING_OWNER_USER && !str_is(place.function, "_start"))
             return (struct net_place){place, 2 * i, true};
     }
-    if (common % 2 && full < stack->count)
-        return (struct net_place){net_place_at(stack, full), common, false};
-    if (full > 0)
-        return (struct net_place){net_place_at(stack, full - 1), common, true};
+    bool between = common % 2 && full < stack->count;
+    if (between || full > 0) {
+        struct place innermost = net_place_at(stack, between ? full : full - 1);
+        return (struct net_place){asker_in_interpreter(stack, full, innermost), common, !between};
+    }
     return (struct net_place){0};
 }
 

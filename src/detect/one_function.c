@@ -4,9 +4,11 @@
 #include "detect/each.h"
 
 #include <errno.h>
+#include <math.h>
 
-#define SHARE_MIN       0.30 /* of the wall time, in the function and helpers of the C library */
-#define LINE_HAS_IT_ALL 0.60 /* of the function: then the line is what to speak of */
+#define SHARE_MIN        0.30 /* of the wall time, in the function and helpers of the standard library */
+#define HELPED_SHARE_MIN 0.10 /* of the function's: else it is not worth a word */
+#define LINE_HAS_IT_ALL  0.60 /* of the function: then the line is what to speak of */
 
 /* By itself, with all that was inlined into it, or with what an interpreter's loop calls. */
 enum view { VIEW_ITSELF, VIEW_INLINED, VIEW_INTERPRETER, VIEWS };
@@ -86,20 +88,42 @@ static void verdict(struct judging *judging, struct finding *finding, double sha
 {
     struct arena *arena = judging->ret->arena;
     const char *where = place_text(arena, &finding->place);
+    if (share >= SHARE_MIN && cpu_too_few(arena, finding))
+        return;
     if (share < SHARE_MIN)
         finding->reason = arena_printf(arena,
                                        "the heaviest function, %s, has %.0f%% of the wall time; "
                                        "from %.0f%% on it counts",
                                        where, share * 100, SHARE_MIN * 100);
     else if (judging->line && judging->line_ns >= LINE_HAS_IT_ALL * finding->cost_ns &&
-             cpu_share(judging->evidence, judging->line_ns) >= CPU_LINE_SHARE_MIN)
+             cpu_share(judging->evidence, judging->line_ns) >= CPU_LINE_SHARE_MIN) {
+        finding->explained = true;
         finding->reason = arena_printf(arena,
                                        "%s has %.0f%% of the wall time, but %.0f%% of that is one "
                                        "line: see one_line",
                                        where, share * 100,
                                        judging->line_ns / finding->cost_ns * 100);
+    }
     if (finding->reason)
         finding->verdict = FINDING_DISMISSED;
+}
+
+/* So much of what is counted for the function is in code of others that it calls: then its own
+ * row among the hotspots is that much smaller, and who compares the two must know why. */
+static const char *how_text(const struct judging *judging, const float *parts, double cost_ns)
+{
+    static const char *const how[VIEWS] = {"by itself", "with what was inlined into it",
+                                           "with the rest of its interpreter"};
+    const struct path_costs *costs = judging->rows.costs;
+    double helped_ns = 0;
+    for (size_t i = 0; i < costs->count; i++)
+        if (parts[i] > 0 && judging->rows.rows[i].helped)
+            helped_ns += costs->rows[i].ns;
+    if (judging->view != VIEW_ITSELF || !(helped_ns >= HELPED_SHARE_MIN * cost_ns))
+        return how[judging->view];
+    return arena_printf(judging->ret->arena,
+                        "with what it calls in the standard library (%.0f%% of it)",
+                        fmin(helped_ns / cost_ns, 1) * 100);
 }
 
 static int finding_make(struct judging *judging, const struct detector *self)
@@ -122,11 +146,9 @@ static int finding_make(struct judging *judging, const struct detector *self)
         finding->place.line = judging->line->line;
     }
     finding->occurrences = cpu_parts_samples(costs, parts);
-    static const char *const how[VIEWS] = {"by itself", "with what was inlined into it",
-                                           "with the rest of its interpreter"};
     finding->title = arena_printf(arena, "%s takes %.0f%% of the wall time %s",
                                   place_text(arena, &finding->place), share * 100,
-                                  how[judging->view]);
+                                  how_text(judging, parts, cost.ns));
     finding->advice = arena_printf(arena,
                                    "do less there: another algorithm, work that is not repeated, "
                                    "fewer calls of %s",

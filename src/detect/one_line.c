@@ -63,8 +63,10 @@ static int finding_make(const struct evidence *evidence, const struct detector *
                        "samples cannot say";
     cpu_angles(evidence, ret, finding, parts);
     facts_put(evidence, ret, finding, share, line->function);
-    if (share >= CPU_LINE_SHARE_MIN)
+    if (share >= CPU_LINE_SHARE_MIN) {
+        cpu_too_few(arena, finding);
         return 0;
+    }
     finding->verdict = FINDING_DISMISSED;
     finding->reason = arena_printf(arena,
                                    "the heaviest line, %s, has %.0f%% of the wall time; from "

@@ -69,23 +69,24 @@ static void words_put(struct judging *judging, struct finding *finding, const st
     const char *heap = evidence->axes[AXIS_HEAP].artifact;
     const char *where = place_text(arena, &finding->place);
     double share = cpu_share(evidence, finding->cost_ns);
-    const char *grown = cpu_number(arena, growth->steps, UNIT_COUNT);
+    const char *grown = heap_number(evidence, arena, growth->steps, UNIT_COUNT);
+    const char *about = evidence->axes[AXIS_HEAP].sampled ? "~" : "";
     finding->title = arena_printf(arena,
-                                  "%s reallocations that grow by %.1f%% take %.0f%% of the wall "
+                                  "%s reallocations that grow by %s%.1f%% take %.0f%% of the wall "
                                   "time: %s",
-                                  grown, (growth->ratio - 1) * 100, share * 100, where);
-    finding_fact(ret, finding, "grown", "made larger", value_real(growth->steps, UNIT_COUNT), heap,
-                 NULL);
-    finding_fact(ret, finding, "moved", "moved", value_uint(figures->moved, UNIT_COUNT), heap,
-                 NULL);
+                                  grown, about, (growth->ratio - 1) * 100, share * 100, where);
+    finding_fact(ret, finding, "grown", "made larger",
+                 heap_value(evidence, value_real(growth->steps, UNIT_COUNT)), heap, NULL);
+    finding_fact(ret, finding, "moved", "moved",
+                 heap_value(evidence, value_uint(figures->moved, UNIT_COUNT)), heap, NULL);
     finding_fact(ret, finding, "growth_ratio", "larger by, on average",
-                 value_real(growth->ratio, UNIT_NONE), heap, NULL);
+                 heap_value(evidence, value_real(growth->ratio, UNIT_NONE)), heap, NULL);
     finding_fact(ret, finding, "chain_max", "the same piece, in turn at least",
-                 value_real(growth->chain, UNIT_COUNT), heap, NULL);
+                 heap_value(evidence, value_real(growth->chain, UNIT_COUNT)), heap, NULL);
     finding_why(ret, finding, evidence->axes[AXIS_CPU].artifact,
                 "%.0f%% of the wall time is in realloc(), for %s", share * 100, where);
     finding_why(ret, finding, heap, "it is called %s times to make a piece larger", grown);
-    finding_why(ret, finding, heap, "because a step adds %.1f%% only, up to %s",
+    finding_why(ret, finding, heap, "because a step adds %s%.1f%% only, up to %s", about,
                 (growth->ratio - 1) * 100,
                 cpu_number(arena, (double)figures->size_max, UNIT_BYTES));
     finding->advice = arena_printf(arena,
@@ -117,12 +118,14 @@ static int site_judge(struct judging *judging, size_t site)
     words_put(judging, finding, sum, &growth);
     if (growth.ratio < RATIO_MAX && growth.chain >= CHAIN_MIN)
         return 0;
+    const char *about = judging->evidence->axes[AXIS_HEAP].sampled ? "~" : "";
     finding->verdict = FINDING_DISMISSED;
-    finding->reason = arena_printf(arena,
-                                   "%s: a step makes it %.2f times as large, the same piece up to "
-                                   "%.0f times; below %.1f and from %d times on it counts",
-                                   place_text(arena, &finding->place), growth.ratio, growth.chain,
-                                   RATIO_MAX, CHAIN_MIN);
+    finding->reason = arena_printf(
+        arena,
+        "%s: a step makes it %s%.2f times as large, the same piece up to "
+        "%s%.0f times; below %.1f and from %d times on it counts",
+        place_text(arena, &finding->place), about, growth.ratio, about, growth.chain, RATIO_MAX,
+        CHAIN_MIN);
     return 0;
 }
 

@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <math.h>
 
-#define PATH_SHARE_MIN 0.80 /* of the critical path: one thread, running */
-#define WORK_SHARE_MIN 0.01 /* of the wall time: who computes so much has work of its own */
+#define PATH_SHARE_MIN  0.80 /* of the critical path: one thread, running */
+#define ENVIRONMENT_MAX 0.10 /* of the wall time: with more of it no CPU is known to be free */
+#define WORK_SHARE_MIN  0.01 /* of the wall time: who computes so much has work of its own */
 enum { WORKERS_MIN = 2, PLACES_LOOKED_AT_MAX = 200 };
 
 struct serial {
@@ -117,6 +118,12 @@ static const char *fine_reason(const struct evidence *evidence, struct arena *ar
                             "the thread that runs longest on the critical path has %.0f%% of it; "
                             "from %.0f%% on it counts",
                             share * 100, PATH_SHARE_MIN * 100);
+    if (evidence->costs_on_path.environment_ns >= ENVIRONMENT_MAX * evidence->costs_on_path.ns)
+        return arena_printf(
+            arena,
+            "others had the CPUs for %s of a run: that one was free for its threads "
+            "is not known",
+            time_text(arena, evidence->costs_on_path.environment_ns));
     if (busy > 0.9 * serial->spread)
         return arena_printf(arena, "meanwhile %.2f of %u CPUs are busy with it: none is free", busy,
                             evidence->costs.cpus);
@@ -193,6 +200,8 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
     const char *fine = fine_reason(evidence, ret->arena, &serial);
     if (fine) {
         finding->verdict = FINDING_DISMISSED;
+        finding->unsure = evidence->costs_on_path.environment_ns >=
+                          ENVIRONMENT_MAX * evidence->costs_on_path.ns;
         finding->reason = fine;
         return 0;
     }

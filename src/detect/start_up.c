@@ -97,7 +97,8 @@ static void words_put(struct judging *judging, struct finding *finding, double s
     struct findings *ret = judging->ret;
     struct arena *arena = ret->arena;
     const struct evidence *evidence = judging->evidence;
-    const char *artifact = evidence->axes[AXIS_CPU].artifact;
+    bool sampled = evidence_has(evidence, AXIS_CPU);
+    const char *artifact = evidence->axes[sampled ? AXIS_CPU : AXIS_WAITS].artifact;
     bool many = judging->many;
     finding->title = many ? arena_printf(arena,
                                          "starting %zu short processes takes %.0f%% of the wall "
@@ -140,15 +141,34 @@ static void words_put(struct judging *judging, struct finding *finding, double s
         finding->measure_next = arena_printf(arena, "LD_DEBUG=statistics %s", evidence->command);
 }
 
+/* Short processes are known by their switches alone; what one program does before main() is not. */
+static int unsampled(const struct evidence *evidence, const struct detector *self,
+                     struct findings *ret)
+{
+    struct finding *finding = dismissed(ret, self, "cpu was not recorded: %s",
+                                        evidence->axes[AXIS_CPU].na);
+    if (finding)
+        finding->verdict = FINDING_NOT_JUDGED;
+    return finding ? 0 : -ENOMEM;
+}
+
 static int judge(const struct evidence *evidence, const struct detector *self, struct findings *ret)
 {
     struct judging judging = {.evidence = evidence, .ret = ret};
     const struct path_costs *costs = &evidence->costs_on_path;
+    bool sampled = evidence_has(evidence, AXIS_CPU);
+    if (!sampled && costs->na)
+        return unsampled(evidence, self, ret);
     int r = cpu_rows_build(ret->arena, evidence, &judging.rows);
     float *parts = cpu_parts(ret->arena, costs);
-    struct finding *finding = detected(ret, self);
-    if (r < 0 || !parts || !finding || processes_look(&judging) < 0)
+    if (r < 0 || !parts || processes_look(&judging) < 0)
         return -ENOMEM;
+    if (!sampled && !judging.many)
+        return unsampled(evidence, self, ret);
+    struct finding *finding = detected(ret, self);
+    if (!finding)
+        return -ENOMEM;
+    finding->axes = sampled ? AXIS_BIT_CPU : AXIS_BIT_WAITS;
     for (size_t i = 0; i < costs->count; i++) {
         parts[i] = part_of(&judging, i);
         if (parts[i] > 0 && finding->place.function.len == 0)
@@ -184,7 +204,7 @@ const struct detector detect_start_up = {
     .title = "loading the program has the time",
     .category = CATEGORY_CPU,
     .remedy = REMEDY_SETTING,
-    .axes = AXIS_BIT_CPU,
+    .axes = 0, /* many short processes are known without samples */
     .generic = true,
     .judge = judge,
 };

@@ -64,7 +64,6 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
     struct finding *finding = detected(ret, self);
     if (!finding)
         return -ENOMEM;
-    finding->trust = true;
     finding->recoverable = (struct estimate){0, 0, 0};
     /* It covers no rows: it explains nothing that others say of them. */
     struct estimate cost = path_costs_sum(costs, cpu_parts_pick, parts);
@@ -91,6 +90,7 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
 const struct detector detect_unsymbolised_build = {
     .id = "unsymbolised_build",
     .title = "functions without a name",
+    .class = FINDING_CONTEXT,
     .category = CATEGORY_CPU,
     .remedy = REMEDY_SETTING,
     .axes = AXIS_BIT_CPU,
