@@ -3,16 +3,22 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"
+#include "target/command.h"
 #include "version.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+static bool quiet;
+
 static void show_message(enum log_level level, const char *text)
 {
     if (level == LOG_DEBUG && !getenv("WHYSLOW_DEBUG"))
+        return;
+    if (level == LOG_INFO && quiet)
         return;
     fputs(level == LOG_WARNING ? "whyslow: warning: " : "whyslow: ", stderr);
     text_print(stderr, str_from(text));
@@ -50,6 +56,36 @@ static bool asks_for_help(const struct command *command, int argc, char **argv)
     return false;
 }
 
+/* Was --quiet given? Not every command has it. */
+static bool is_quiet(const struct command *command, const void *opts)
+{
+    for (const struct opt *opt = command->options; opt && opt->name; opt++)
+        if (strcmp(opt->name, "quiet") == 0)
+            return *(const bool *)((const char *)opts + opt->offset);
+    return false;
+}
+
+/* Where progress goes. Without a way to be quiet it is better to be loud. */
+static FILE *notes_open(bool wanted_quiet)
+{
+    FILE *nowhere = wanted_quiet ? fopen("/dev/null", "we") : NULL;
+    return nowhere ? nowhere : stderr;
+}
+
+static void notes_close(FILE *notes)
+{
+    if (notes != stderr)
+        fclose(notes);
+}
+
+/* Before anything of a command line is stored or printed. */
+static void arguments_judge(const struct command *command, const void *opts)
+{
+    for (const struct opt *opt = command->options; opt && opt->name; opt++)
+        if (strcmp(opt->name, KEEP_ARGUMENTS) == 0)
+            command_keep_arguments(*(const bool *)((const char *)opts + opt->offset));
+}
+
 /* `argv[0]` is the command's name, what follows are its own arguments. */
 static int dispatch(const struct command *command, int argc, char **argv)
 {
@@ -70,14 +106,25 @@ static int dispatch(const struct command *command, int argc, char **argv)
         free(opts);
         return usage_error(command, &why);
     }
-    struct cmd_call call = {
-        .opts = opts, .argc = operands, .argv = argv, .out = stdout, .err = stderr};
+    arguments_judge(command, opts);
+    quiet = is_quiet(command, opts);
+    struct cmd_call call = {.opts = opts,
+                            .argc = operands,
+                            .argv = argv,
+                            .out = stdout,
+                            .err = stderr,
+                            .notes = notes_open(quiet)};
     status = command->run(&call, &why);
+    notes_close(call.notes);
     free(opts);
     if (status >= 0)
         return status;
     if (why.error == 0)
         why_errno(&why, -status, NULL, "%s failed", command->name);
+    /* Nobody reads the result. Where signals are watched that is an error (interrupt.h); here it
+     * ends as quietly as everywhere. */
+    if (why.error == EPIPE && ferror(stdout))
+        raise(SIGPIPE);
     cmd_print_error(stderr, &why);
     return cmd_exit_status(&why);
 }

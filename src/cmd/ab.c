@@ -34,15 +34,17 @@ int ab_opts_make(struct arena *arena, const struct ab_cli *cli, const char *cons
         .ignore_failure = cli->ignore_failure,
         .seed = cli->seed,
     };
+    const char *shell = command_shell_for(arena, cli->shell, texts, AB_SIDES);
     for (int side = 0; side < AB_SIDES; side++) {
-        int r = texts[side]
-                    ? command_line_parse(arena, texts[side], cli->shell, &opts.sides[side], why)
-                    : 0;
+        int r = texts[side] ? command_line_parse(arena, texts[side], shell, &opts.sides[side], why)
+                            : 0;
         if (r < 0)
             return r;
     }
     if (cli->prepare) {
-        int r = command_line_parse(arena, cli->prepare, cli->shell, &opts.prepare, why);
+        /* Nothing is said: it is not in the runs, which may do without. */
+        const char *own = shell ? shell : command_shell_syntax(arena, cli->prepare) ? "sh" : NULL;
+        int r = command_line_parse(arena, cli->prepare, own, &opts.prepare, why);
         if (r < 0)
             return r;
     }
@@ -61,8 +63,8 @@ const char *ab_cli_text(struct arena *arena, const struct ab_cli *cli)
         const char *name, *value;
     } rows[] = {
         {"metric", strcmp(cli->metric, "wall") == 0 ? NULL : cli->metric},
-        {"shell", cli->shell},
-        {"prepare", cli->prepare},
+        {"shell", cli->shell ? command_text_shown(arena, cli->shell) : NULL},
+        {"prepare", cli->prepare ? command_text_shown(arena, cli->prepare) : NULL},
         {"input", cli->input},
         {"output", strcmp(cli->output, "null") == 0 ? NULL : cli->output},
     };

@@ -47,7 +47,8 @@ struct ab_cli {
            "wall; peak_rss:p95",                                                                   \
            "wall"),                                                                                \
         AB_ROW(type, member, "shell", 'S', OPT_TEXT, shell, "SHELL",                               \
-               "run the commands through this shell, e.g. sh; without it there is none", NULL),    \
+               "run the commands through this shell; without it sh, if one of them needs a shell", \
+               NULL),                                                                              \
         AB_ROW(type, member, "prepare", 'p', OPT_TEXT, prepare, "CMD",                             \
                "run this before every run, not measured", NULL),                                   \
         AB_ROW(type, member, "input", 0, OPT_FILE, input, "FILE",                                  \
@@ -108,7 +109,8 @@ struct ab {
 MUST_USE int ab_opts_make(struct arena *arena, const struct ab_cli *cli,
                           const char *const texts[AB_SIDES], struct ab_opts *ret, struct why *why);
 
-/* The options as they would be typed again, each after a blank; defaults are left out. */
+/* The options as they would be typed again, each after a blank, without secrets; defaults are left
+ * out. */
 const char *ab_cli_text(struct arena *arena, const struct ab_cli *cli);
 
 /* Warms up. An error is ours; how the commands fared stands in ab->end. */

@@ -43,7 +43,7 @@ int ab_source_open(struct arena *arena, const char *text, struct ab_source *ret,
         source.kind = AB_RECORDING;
     } else if (str_ends(str_from(text), ".json") && access(text, F_OK) < 0) {
         return why_errno(why, errno, "make one with 'whyslow bench --export-json FILE CMD'",
-                         "no stored result '%s'", text);
+                         "no stored result '%s'", command_text_shown(arena, text));
     }
     *ret = source;
     return 0;

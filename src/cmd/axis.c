@@ -2,6 +2,9 @@
 #include "cmd/axis.h"
 
 #include "base/log.h"
+#include "base/temporary.h"
+#include "cmd/interrupts.h"
+#include "cmd/newest.h"
 #include "store/identify.h"
 #include "symbolize/symbols.h"
 #include "target/command.h"
@@ -10,7 +13,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +24,19 @@ static bool is_recording(const struct cmd_call *call, const struct axis_opts *op
         return false;
     return str_ends(str_from(call->argv[0]), ".whyslow") ||
            identify_recording(call->argv[0], &identity, NULL) == 0;
+}
+
+/* Then the newest recording is meant; not when options say that one is to be made. */
+static bool names_nothing(const struct cmd_call *call, const struct axis_opts *opts)
+{
+    return call->argc == 0 && !opts->dashes && !opts->pid && !opts->all && !opts->cgroup &&
+           !opts->keep && !opts->duration_ns;
+}
+
+/* What a recording must hold for this command. */
+static const char *series_of(const struct record_run_opts *run)
+{
+    return run->io.calls ? "io" : run->heap.on ? "heap" : "offcpu";
 }
 
 static int scope_find(const struct cmd_call *call, const struct axis_opts *opts,
@@ -82,33 +97,24 @@ static enum tier tier_of(const char *name)
 /* A folder of its own: SQLite puts files beside a recording while it is written. */
 static int folder_make_temporary(char folder[PATH_MAX], struct why *why)
 {
-    const char *parent = getenv("TMPDIR");
-    if (!parent || !*parent)
-        parent = "/tmp";
-    if (snprintf(folder, PATH_MAX, "%s/whyslow-XXXXXX", parent) >= PATH_MAX - 32)
+    int r = temporary_folder(folder);
+    if (r == -ENAMETOOLONG)
         return why_set(why, WHY_USAGE, ENAMETOOLONG, "set TMPDIR to a shorter path",
                        "the path in TMPDIR is too long");
-    if (!mkdtemp(folder))
-        return why_errno(why, errno, "set TMPDIR to a folder that can be written, or give -o FILE",
-                         "cannot make a folder in '%s' for the recording", parent);
+    if (r < 0)
+        return why_errno(why, -r, "set TMPDIR to a folder that can be written, or give -o FILE",
+                         "cannot make a folder in '%s' for the recording", folder);
     return 0;
 }
 
-static void temporary_remove(const char *path)
+static void recording_remove(const char *path)
 {
-    char name[PATH_MAX + 8];
-    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-        unlink(name);
-    }
-    char *slash;
-    snprintf(name, sizeof(name), "%s", path);
-    slash = strrchr(name, '/');
-    if (slash) {
+    char folder[PATH_MAX + 32];
+    snprintf(folder, sizeof(folder), "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
         *slash = '\0';
-        rmdir(name);
-    }
+    temporary_remove(folder);
 }
 
 static int record(const struct cmd_call *call, struct record_run_opts *run,
@@ -122,10 +128,10 @@ static int record(const struct cmd_call *call, struct record_run_opts *run,
             return r;
         run->argv = call->argv;
         run->program = program;
-        run->cpu.command = command_quote(&arena, call->argv);
+        run->cpu.command = command_shown(&arena, call->argv);
     }
     run->cpu.cache_dir = symbols_cache_dir(cache, sizeof(cache));
-    run->progress = call->err;
+    run->progress = call->notes;
     int r = record_into_file(run, ret, why);
     run->program = run->cpu.command = run->cpu.cache_dir = NULL; /* they end here */
     return r;
@@ -153,7 +159,7 @@ static int record_and_open(const struct cmd_call *call, const struct axis_opts *
             why->kind = WHY_FAILED; /* we made it: nobody typed a wrong name */
     }
     if (r < 0 && !opts->keep)
-        temporary_remove(path);
+        recording_remove(path);
     if (r == 0)
         *ret_result = result;
     return r;
@@ -163,19 +169,25 @@ int axis_recording(const struct cmd_call *call, const struct axis_opts *opts,
                    struct record_run_opts *run, bool machine_output, struct recording **ret,
                    struct record_run_result *ret_result, struct why *why)
 {
-    if (is_recording(call, opts)) {
-        int r = reading_check(opts, why);
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    const char *path = is_recording(call, opts) ? call->argv[0] : NULL;
+    int r = names_nothing(call, opts) ? newest_recording(&arena, series_of(run), &path, why) : 0;
+    if (r < 0)
+        return r;
+    if (path) {
+        r = reading_check(opts, why);
         if (r == 0)
-            r = open_recording(call->argv[0], ret, why);
+            r = open_recording(path, ret, why);
         if (r == 0)
             *ret_result = (struct record_run_result){0};
         return r;
     }
-    int r = scope_find(call, opts, run, why);
+    r = scope_find(call, opts, run, why);
     if (r < 0)
         return r;
     run->output_to_stderr = machine_output;
-    interrupt_watch();
+    temporary_sweep();
+    interrupt_watch(interrupts_tell);
     r = record_and_open(call, opts, run, ret, ret_result, why);
     if (r < 0)
         interrupt_unwatch();
@@ -194,22 +206,17 @@ bool axis_is_kept(const struct axis_opts *opts, const struct record_run_result *
 
 void axis_load_failed(const struct record_run_result *result, struct why *why)
 {
-    if (is_own(result))
+    if (is_own(result) && why->kind != WHY_NOTHING)
         why->kind = WHY_FAILED;
 }
 
-int axis_end(const struct cmd_call *call, const struct axis_opts *opts, struct recording *recording,
-             const struct record_run_result *result, int r, struct why *why)
+int axis_end(const struct axis_opts *opts, struct recording *recording,
+             const struct record_run_result *result, int r)
 {
     recording_close(recording);
     if (!axis_is_kept(opts, result))
-        temporary_remove(result->path);
+        recording_remove(result->path);
     if (is_own(result))
         interrupt_unwatch();
-    if (r == -ENODATA && why->kind == WHY_FAILED && !is_own(result)) {
-        /* Nothing failed: there is just nothing to conclude from. */
-        cmd_print_error(call->err, why);
-        return EXIT_INCONCLUSIVE;
-    }
     return r < 0 ? r : result->status;
 }

@@ -13,6 +13,7 @@ struct axis_opts {
     bool all;
     const char *cgroup;
     const char *tier;
+    bool keep_arguments;
     bool dashes; /* "--" was given: what follows is a command, whatever it looks like */
 };
 
@@ -42,6 +43,8 @@ struct axis_opts {
          "PATH",   "every process of a cgroup; the path below /sys/fs/cgroup",                     \
          NULL,     NULL,                                                                           \
          false},                                                                                   \
+        KEEP_ARGUMENTS_OPTION(offsetof(type, member) +                                             \
+                              offsetof(struct axis_opts, keep_arguments)),                         \
         {"",   0,  OPT_FLAG, offsetof(type, member) + offsetof(struct axis_opts, dashes),          \
          NULL, "", NULL,     NULL,                                                                 \
          true},                                                                                    \
@@ -52,7 +55,8 @@ struct axis_opts {
     }
 
 /* `run` says which collectors are wanted; scope, target and output are filled in here. One
- * operand that is a recording is opened, anything else is run; after "--" it is always run.
+ * operand that is a recording is opened, anything else is run; after "--" it is always run. Where
+ * nothing is named, the newest recording here is read.
  * With `machine_output` the target's stdout goes to stderr, so that ours is the answer alone.
  * ret_result->path is empty if nothing was run. Until axis_end() Ctrl-C is only noted, so that
  * no file is left behind. */
@@ -66,6 +70,5 @@ bool axis_is_kept(const struct axis_opts *opts, const struct record_run_result *
 void axis_load_failed(const struct record_run_result *result, struct why *why);
 /* Closes it, removes the file if nobody asked for it, and returns what the command returns after
  * `r`. Only after axis_recording() succeeded. */
-MUST_USE int axis_end(const struct cmd_call *call, const struct axis_opts *opts,
-                      struct recording *recording, const struct record_run_result *result, int r,
-                      struct why *why);
+MUST_USE int axis_end(const struct axis_opts *opts, struct recording *recording,
+                      const struct record_run_result *result, int r);

@@ -150,15 +150,20 @@ static int output_hash(const char *path, struct spawn_captured *ret, struct why 
     return 0;
 }
 
+static int interruption_keep(struct baseline *baseline, int signal)
+{
+    baseline->end = BASELINE_INTERRUPTED;
+    baseline->signal = signal;
+    return 1;
+}
+
 /* 1 when the baseline ends here, 0 to go on. */
 static int run_judge(const struct baseline_opts *opts, struct baseline *baseline,
                      struct spawn_result *result, uint32_t number, bool warmup)
 {
-    if (result->interrupted || interrupt_signal()) {
-        baseline->end = BASELINE_INTERRUPTED;
-        baseline->signal = result->interrupted ? result->interrupted : interrupt_signal();
-        return 1;
-    }
+    if (result->interrupted || interrupt_signal())
+        return interruption_keep(baseline,
+                                 result->interrupted ? result->interrupted : interrupt_signal());
     bool first = baseline->warmups == 0 && baseline->runs.len == 0;
     if (result->timed_out && first && result->wall_ns < opts->timeout_ns) {
         baseline->end = BASELINE_CUT;
@@ -166,10 +171,12 @@ static int run_judge(const struct baseline_opts *opts, struct baseline *baseline
     }
     if (!status_is_good(result) && (!opts->keep_going || result->timed_out))
         return failure_keep(baseline, result, number, warmup);
-    if (opts->judge && opts->judge(opts->context, result, baseline->failure_how,
-                                   sizeof(baseline->failure_how)) != 0)
-        return failure_keep(baseline, result, number, warmup);
-    return 0;
+    if (!opts->judge || opts->judge(opts->context, result, baseline->failure_how,
+                                    sizeof(baseline->failure_how)) == 0)
+        return 0;
+    /* The command that judges got the signal, too: what it says of the answer is no judgement. */
+    return interrupt_signal() ? interruption_keep(baseline, interrupt_signal())
+                              : failure_keep(baseline, result, number, warmup);
 }
 
 /* 1 when the baseline ends here, 0 to go on. */
@@ -241,8 +248,7 @@ static int runs_make(const struct baseline_opts *opts, struct progress *progress
     for (uint32_t i = 0; i < total; i++) {
         bool warmup = i < opts->warmup;
         if (interrupt_signal()) { /* between two runs */
-            baseline->end = BASELINE_INTERRUPTED;
-            baseline->signal = interrupt_signal();
+            interruption_keep(baseline, interrupt_signal());
             return 0;
         }
         if (warmup && pace_is_spent(&pace))

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cmd/history_keep.h"
+#include "cmd/interrupts.h"
 #include "host/fingerprint.h"
 #include "store/bench_file.h"
 #include "target/interrupt.h"
@@ -33,8 +34,8 @@ static const struct opt bench_options[] = {
     {"shell", 'S', OPT_TEXT, AT(shell), "SHELL",
      "run the commands through a shell, whose own cost is shown; 'default' is sh", NULL, NULL,
      false, 0},
-    {"no-shell", 'N', OPT_FLAG, AT(no_shell), NULL, "run them directly, as without --shell", NULL,
-     NULL, false, 0},
+    {"no-shell", 'N', OPT_FLAG, AT(no_shell), NULL,
+     "run them directly, and refuse what needs a shell", NULL, NULL, false, 0},
     {"setup", 's', OPT_LIST, AT(setup), "CMD", "before the runs of a command, once", NULL, NULL,
      false, 0},
     {"prepare", 'p', OPT_LIST, AT(prepare), "CMD",
@@ -85,6 +86,7 @@ static const struct opt bench_options[] = {
     {"no-history", 0, OPT_FLAG, AT(no_history), NULL,
      "do not keep the results in the history of the repository", NULL, NULL, false, 0},
     {"", 0, OPT_FLAG, AT(dashes), NULL, "", NULL, NULL, true, 0},
+    KEEP_ARGUMENTS_OPTION(offsetof(struct bench_opts, keep_arguments)),
     OUTPUT_OPTIONS(struct bench_opts, print),
     {0},
 };
@@ -110,7 +112,7 @@ static void progress_start(const struct bench *b, struct progress *progress, con
 {
     bool quiet = style_is(b, "basic") || style_is(b, "color") || style_is(b, "none") ||
                  b->opts.show_output;
-    progress_begin(progress, b->call->err, label, b->plan.runs);
+    progress_begin(progress, b->call->notes, label, b->plan.runs);
     if (quiet)
         progress_end(progress);
 }
@@ -288,13 +290,13 @@ static void keep(const struct bench *b)
         int r = 0;
         if (!outcome->unstable)
             r = history_keep(b->arena, &outcome->result, 1, &b->fingerprint, &why);
-        else if (history_default(b->arena))
+        else if (history_default(b->arena, NULL))
             r = why_set(&why, WHY_FAILED, EAGAIN, NULL, "the result is unstable");
         if (r >= 0)
             continue;
-        fputs("whyslow: not kept in the history: ", b->call->err);
-        text_print(b->call->err, str_from(why.what));
-        fputc('\n', b->call->err);
+        fputs("whyslow: not kept in the history: ", b->call->notes);
+        text_print(b->call->notes, str_from(why.what));
+        fputc('\n', b->call->notes);
     }
 }
 
@@ -352,7 +354,7 @@ static int bench_run(const struct cmd_call *call, struct why *why)
     b->arena = &arena;
     b->call = call;
     b->opts = *(const struct bench_opts *)call->opts;
-    interrupt_watch();
+    interrupt_watch(interrupts_tell);
     int r = bench_steps(b, why);
     interrupt_unwatch();
     for (size_t i = 0; i < b->len; i++)
@@ -366,7 +368,7 @@ static const struct cmd_example bench_examples[] = {
     {"whyslow bench -- ./app --size 10", "the same, word by word"},
     {"whyslow bench 'sort a' 'sort -u a' --export-json r.json", "two commands, kept for compare"},
     {"whyslow bench -L n 1,2,4 './app -j {n}'", "a command with each of several values"},
-    {"whyslow bench --shell sh 'zcat a.gz | ./app'", "a pipeline; the shell's cost is a row"},
+    {"whyslow bench 'zcat a.gz | ./app'", "a pipeline, through sh; the shell's cost is a row"},
     {"whyslow bench -p 'rm -rf cache' './app' -r 10", "with a cold cache, exactly ten runs"},
     {"whyslow bench --golden expected.txt ./app", "a run that prints something else fails"},
     {NULL, NULL},
@@ -380,8 +382,9 @@ const struct command cmd_bench = {
     .about =
         "Runs each command (one text each, or one command word by word after --) until the 95% "
         "interval of its median is within 1%, but at least 20 times or for 5 s, and no longer than "
-        "the budget. No shell stands between: quotes and backslashes are understood, and shell "
-        "syntax such as a pipe is refused unless --shell is given.\n\n"
+        "the budget. No shell stands between unless one of the commands needs it (a pipe, a "
+        "redirection, a variable) or --shell names one: then all of them run through it, and its "
+        "own cost is a row. Quotes and backslashes are understood without one.\n\n"
         "Per run: wall time, CPU time, peak memory, page faults, context switches, bytes read and "
         "written, hardware counters where there are any, a hash of the output, the exit status. "
         "The wall time goes from the making of the process to its end. Peak memory is the kernel's "

@@ -36,7 +36,7 @@ struct bench_opts {
     struct opt_list lists, scans; /* words of -L (2 each) and -P (3 each) */
     struct opt_list step;
     const char *shell;
-    bool no_shell, ignore_failure, show_output, no_history, dashes;
+    bool no_shell, ignore_failure, show_output, no_history, dashes, keep_arguments;
     const char *input, *output;
     const char *golden, *scenario, *metric;
     uint64_t size_bytes;

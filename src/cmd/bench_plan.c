@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/redact.h"
 #include "base/words.h"
 #include "cmd/scenario.h"
 #include "target/program.h"
@@ -150,6 +151,15 @@ static const char *fill_in(struct arena *arena, const char *text, const struct b
     return text;
 }
 
+/* A job with nothing but its parameters. */
+static struct bench_job job_marks(const struct planner *p, const size_t *at)
+{
+    struct bench_job job = {.parameter_count = p->axes_len};
+    for (size_t i = 0; i < p->axes_len; i++)
+        job.parameters[i] = (struct bench_parameter){p->axes[i].name, p->axes[i].values[at[i]]};
+    return job;
+}
+
 /* One for all count, or one for each. */
 static int per_command(const struct planner *p, const struct opt_list *list, size_t count,
                        const char *option)
@@ -165,46 +175,67 @@ static const char *nth(const struct opt_list *list, size_t command)
     return list->len == 0 ? NULL : list->items[list->len == 1 ? 0 : command];
 }
 
+/* `text` is filled in, or `argv`. */
 static int job_add(struct planner *p, size_t command, const char *text, char *const *argv,
                    const size_t *at)
 {
     struct bench_plan *plan = p->plan;
     struct bench_job *job = &plan->jobs[plan->len];
-    for (size_t i = 0; i < p->axes_len; i++)
-        job->parameters[i] = (struct bench_parameter){p->axes[i].name, p->axes[i].values[at[i]]};
-    job->parameter_count = p->axes_len;
+    *job = job_marks(p, at);
     job->setup = fill_in(p->arena, nth(&p->opts->setup, command), job);
     job->prepare = fill_in(p->arena, nth(&p->opts->prepare, command), job);
     job->cleanup = fill_in(p->arena, nth(&p->opts->cleanup, command), job);
     int r = argv ? command_line_from_argv(p->arena, argv, &job->line, p->why)
-                 : command_line_parse(p->arena, fill_in(p->arena, text, job), plan->shell,
-                                      &job->line, p->why);
+                 : command_line_parse(p->arena, text, plan->shell, &job->line, p->why);
     if (r < 0)
         return r;
     const char *name = command < p->opts->names.len ? p->opts->names.items[command] : NULL;
     job->name = name ? fill_in(p->arena, name, job) : job->line.text;
+    /* All is filled in: what is left to do with the values is to show them. */
+    for (size_t i = 0; i < job->parameter_count; i++)
+        if (!p->opts->keep_arguments && redact_is_secret_name(str_from(job->parameters[i].name)))
+            job->parameters[i].value = REDACTED;
     plan->len++;
     return 0;
 }
 
-/* argv with the parameters filled in. */
-static char *const *argv_fill(struct planner *p, char *const *argv, const size_t *at)
+/* Every word with the parameters filled in. */
+static char *const *words_fill(struct planner *p, char *const *words, size_t count,
+                               const size_t *at)
 {
-    struct bench_job marks = {.parameter_count = p->axes_len};
-    for (size_t i = 0; i < p->axes_len; i++)
-        marks.parameters[i] = (struct bench_parameter){p->axes[i].name, p->axes[i].values[at[i]]};
-    size_t count = 0;
-    while (argv[count])
-        count++;
+    struct bench_job marks = job_marks(p, at);
     const char **filled = arena_alloc(p->arena, (count + 1) * sizeof(*filled));
     for (size_t i = 0; filled && i < count; i++)
-        filled[i] = fill_in(p->arena, argv[i], &marks);
+        filled[i] = fill_in(p->arena, words[i], &marks);
     return (char *const *)filled;
 }
 
-/* Every command with every combination of parameters, the first parameter slowest. */
+/* The nth combination of parameters, the first parameter slowest. */
+static void combination_at(const struct planner *p, size_t n, size_t *at)
+{
+    for (size_t i = p->axes_len; i-- > 0; n /= p->axes[i].len)
+        at[i] = n % p->axes[i].len;
+}
+
+/* A value may be what needs the shell: it is looked for in what would be run. */
+static int shell_find(struct planner *p, char *const *texts, size_t count, size_t combinations)
+{
+    for (size_t n = 0; n < combinations && !p->plan->shell; n++) {
+        size_t at[BENCH_PARAMETERS_MAX];
+        combination_at(p, n, at);
+        char *const *filled = words_fill(p, texts, count, at);
+        if (!filled)
+            return why_nomem(p->why);
+        p->plan->shell = command_shell_for(p->arena, NULL, (const char *const *)filled, count);
+    }
+    return 0;
+}
+
+/* Every command with every combination of parameters. */
 static int jobs_make(struct planner *p, char *const *texts, size_t count, bool one_argv)
 {
+    const struct bench_opts *opts = p->opts;
+    bool no_shell = opts->no_shell || (opts->shell && strcmp(opts->shell, "none") == 0);
     size_t combinations = 1;
     for (size_t i = 0; i < p->axes_len; i++)
         combinations *= MIN(p->axes[i].len, (size_t)BENCH_JOBS_MAX);
@@ -214,19 +245,20 @@ static int jobs_make(struct planner *p, char *const *texts, size_t count, bool o
     p->plan->jobs = arena_alloc(p->arena, combinations * count * sizeof(*p->plan->jobs));
     if (!p->plan->jobs)
         return why_nomem(p->why);
-    for (size_t n = 0; n < combinations; n++) {
-        size_t at[BENCH_PARAMETERS_MAX], left = n;
-        for (size_t i = p->axes_len; i-- > 0; left /= p->axes[i].len)
-            at[i] = left % p->axes[i].len;
-        for (size_t c = 0; c < count; c++) {
-            char *const *argv = one_argv ? argv_fill(p, texts, at) : NULL;
-            int r = one_argv && !argv ? why_nomem(p->why)
-                                      : job_add(p, c, one_argv ? NULL : texts[c], argv, at);
-            if (r < 0)
-                return r;
-        }
+    size_t words = 0;
+    while (one_argv && texts[words])
+        words++;
+    int r = one_argv || no_shell ? 0 : shell_find(p, texts, count, combinations);
+    for (size_t n = 0; n < combinations && r == 0; n++) {
+        size_t at[BENCH_PARAMETERS_MAX];
+        combination_at(p, n, at);
+        char *const *filled = words_fill(p, texts, one_argv ? words : count, at);
+        if (!filled)
+            return why_nomem(p->why);
+        for (size_t c = 0; c < count && r == 0; c++)
+            r = job_add(p, c, one_argv ? NULL : filled[c], one_argv ? filled : NULL, at);
     }
-    return 0;
+    return r;
 }
 
 static int count_parse(const struct planner *p, const char *text, const char *option,

@@ -272,6 +272,8 @@ static struct value result_map(const struct bench_facts *facts, const struct ben
 {
     struct value map = value_map(facts->arena);
     value_put(&map, "command", NULL, value_text(out->result.command));
+    value_put(&map, "redacted", NULL,
+              value_uint(command_secrets(facts->arena, out->job->line.argv), UNIT_NONE));
     value_put(&map, "name", NULL, value_text(out->result.name));
     value_put(&map, "n", NULL, value_uint(out->result.runs.len, UNIT_NONE));
     value_put(&map, "warmup", NULL, value_uint(out->result.warmup, UNIT_NONE));

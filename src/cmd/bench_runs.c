@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/temporary.h"
 #include "cmd/baseline.h"
 #include "target/interrupt.h"
 #include "target/measure.h"
@@ -32,7 +33,7 @@ struct loop {
     const struct bench_job *job;
     struct bench_outcome *out;
     struct measure_opts measure;
-    char check_file[64]; /* the output, for a check command */
+    char check_file[PATH_MAX]; /* the output, for a check command */
     struct progress *progress;
     uint64_t noted_ns;
     size_t next_check;
@@ -90,7 +91,7 @@ static int helper_run(struct loop *loop, const char *kind, const char *text, con
         return 0;
     char how[128], what[512];
     status_describe(result.status, result.timed_out, how, sizeof(how));
-    snprintf(what, sizeof(what), "the %s command %s: %s", kind, how, text);
+    snprintf(what, sizeof(what), "the %s command %s: %s", kind, how, line.text);
     failed(loop, &result.error, what);
     why_set_remedy(&loop->out->failure, "mend it; or append '|| true' if that does not matter");
     return 1;
@@ -135,7 +136,8 @@ static int golden_check(struct loop *loop, struct bench_run *run, char *how, siz
         return why_errno(why, -r, NULL, "cannot read the output back from '%s'", loop->check_file);
     r = helper_run(loop, "check", golden->given, loop->check_file, why);
     if (r == 1 && loop->out->end == BENCH_FAILED) {
-        snprintf(how, size, "printed what the check command refuses: %s", golden->given);
+        snprintf(how, size, "printed what the check command refuses: %s",
+                 command_text_shown(loop->arena, golden->given));
         loop->out->end = BENCH_NOT_REACHED; /* whether that ends it is not ours to say */
     }
     return r;
@@ -372,14 +374,10 @@ static int check_file_make(struct loop *loop, struct why *why)
 {
     if (loop->plan->golden.kind != GOLDEN_CHECK)
         return 0;
-    const char *folder = getenv("TMPDIR");
-    int n = snprintf(loop->check_file, sizeof(loop->check_file), "%s/whyslow-output-XXXXXX",
-                     folder && strlen(folder) < 40 ? folder : "/tmp");
-    int fd = n > 0 ? mkstemp(loop->check_file) : -1;
-    if (fd < 0)
-        return why_errno(why, errno, "set TMPDIR to a folder you may write to",
-                         "cannot create a file for the output in '%s'", folder ? folder : "/tmp");
-    close(fd);
+    int r = temporary_file(loop->check_file);
+    if (r < 0)
+        return why_errno(why, -r, "set TMPDIR to a folder you may write to",
+                         "cannot create a file for the output in '%s'", loop->check_file);
     loop->measure.output = loop->check_file;
     return 0;
 }
@@ -437,7 +435,7 @@ int bench_job_run(struct arena *arena, const struct bench_plan *plan, const stru
     if (r == 0)
         r = stages(&loop, why);
     if (loop.check_file[0])
-        unlink(loop.check_file);
+        temporary_remove(loop.check_file);
     if (r < 0) {
         bench_outcome_deinit(&out);
         return r;

@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 
 #include "base/text.h"
+#include "target/command.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +36,20 @@ int cmd_render(const struct cmd_call *call, const struct output_opts *output,
     return render(renderer_find(name), report, &opts, call->out, why);
 }
 
+/* An error may quote the command, or a part of it: here it is told, wherever it was made. */
+static void words_print(FILE *err, const char *lead, const char *text)
+{
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    fputs(lead, err);
+    text_print(err, str_from(command_text_shown(&arena, text)));
+    fputc('\n', err);
+}
+
 void cmd_print_error(FILE *err, const struct why *why)
 {
-    fputs("whyslow: ", err);
-    text_print(err, str_from(why->what[0] ? why->what : strerror(why->error)));
-    fputc('\n', err);
-    if (why->remedy[0]) {
-        fputs("  try: ", err);
-        text_print(err, str_from(why->remedy));
-        fputc('\n', err);
-    }
+    words_print(err, "whyslow: ", why->what[0] ? why->what : strerror(why->error));
+    if (why->remedy[0])
+        words_print(err, "  try: ", why->remedy);
 }
 
 int cmd_exit_status(const struct why *why)
@@ -54,6 +59,8 @@ int cmd_exit_status(const struct why *why)
         return EXIT_USAGE;
     case WHY_DENIED:
         return EXIT_DENIED;
+    case WHY_NOTHING:
+        return EXIT_INCONCLUSIVE;
     default:
         return EXIT_OWN_FAILURE;
     }

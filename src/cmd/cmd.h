@@ -24,8 +24,9 @@ struct cmd_call {
     const void *opts; /* the command's option struct, filled */
     int argc;         /* operands only */
     char **argv;
-    FILE *out; /* results */
-    FILE *err; /* progress and warnings */
+    FILE *out;   /* results */
+    FILE *err;   /* warnings and errors */
+    FILE *notes; /* progress and what else is good to know: nowhere with --quiet */
 };
 
 struct cmd_example {
@@ -58,7 +59,15 @@ const struct command *command_find(const char *name);
 struct output_opts {
     bool json;
     bool markdown;
+    bool quiet;
 };
+
+/* The row by this name is what main.c looks for. */
+#define QUIET_OPTION(at)                                                                           \
+    {                                                                                              \
+        "quiet", 'q', OPT_FLAG, (at), NULL, "no progress and no notes on stderr", NULL, NULL,      \
+            false                                                                                  \
+    }
 
 #define OUTPUT_OPTIONS(type, member)                                                               \
     {"json",   0,                                                                                  \
@@ -66,9 +75,18 @@ struct output_opts {
      NULL,     "print JSON for programs",                                                          \
      NULL,     NULL,                                                                               \
      false},                                                                                       \
+        QUIET_OPTION(offsetof(type, member) + offsetof(struct output_opts, quiet)),                \
     {                                                                                              \
         "markdown", 0, OPT_FLAG, offsetof(type, member) + offsetof(struct output_opts, markdown),  \
             NULL, "print Markdown for issues and CI summaries", NULL, NULL, false                  \
+    }
+
+/* Commands that store or print command lines; main.c hears of it before the command runs. */
+#define KEEP_ARGUMENTS "keep-arguments"
+#define KEEP_ARGUMENTS_OPTION(at)                                                                  \
+    {                                                                                              \
+        KEEP_ARGUMENTS, 0, OPT_FLAG, (at), NULL,                                                   \
+            "keep command lines as they are, with their passwords and keys", NULL, NULL, false, 0  \
     }
 
 /* How `out` is to be drawn on: colour and line width only on a terminal. */

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "cmd/ab_source.h"
 #include "cmd/compare_report.h"
+#include "cmd/interrupts.h"
+#include "target/command.h"
 #include "target/interrupt.h"
 
 #include <errno.h>
@@ -19,6 +21,7 @@ struct compare_opts {
     uint32_t blocks;
     uint64_t budget_ns;
     bool duet;
+    bool keep_arguments;
     struct output_opts output;
 };
 
@@ -32,6 +35,7 @@ static const struct opt compare_options[] = {
     {"duet", 0, OPT_FLAG, offsetof(struct compare_opts, duet), NULL,
      "run A and B at the same time instead of in turns", NULL, NULL, false},
     AB_OPTIONS(struct compare_opts, ab),
+    KEEP_ARGUMENTS_OPTION(offsetof(struct compare_opts, keep_arguments)),
     OUTPUT_OPTIONS(struct compare_opts, output),
     {0},
 };
@@ -61,7 +65,8 @@ static int refuse_mixture(const struct compare *compare, struct why *why)
         why, WHY_USAGE, EINVAL,
         "give two commands, two stored results or two recordings; 'whyslow gate' judges a command "
         "against a stored result",
-        "'%s' is %s and '%s' is %s", odd->text, kinds[odd->kind], other->text, kinds[other->kind]);
+        "'%s' is %s and '%s' is %s", compare->facts.texts[odd - compare->sources], kinds[odd->kind],
+        compare->facts.texts[other - compare->sources], kinds[other->kind]);
 }
 
 /* What was mistyped is found here, before time is spent. */
@@ -79,7 +84,7 @@ static int define(struct compare *compare, struct why *why)
     int r = metric_spec_parse(compare->arena, opts->ab.metric, &compare->question.spec, why);
     for (int side = 0; r == 0 && side < AB_SIDES; side++) {
         r = ab_source_open(compare->arena, compare->call->argv[side], &compare->sources[side], why);
-        compare->facts.texts[side] = compare->call->argv[side];
+        compare->facts.texts[side] = command_text_shown(compare->arena, compare->call->argv[side]);
     }
     if (r < 0)
         return r;
@@ -119,7 +124,9 @@ static void duet_check(struct compare *compare)
 static int measure(struct compare *compare, struct why *why)
 {
     const struct compare_opts *opts = compare->opts;
-    int r = ab_opts_make(compare->arena, &opts->ab, compare->facts.texts, &compare->ab_opts, why);
+    /* facts.texts are for showing: what they hide must be run all the same. */
+    const char *const given[AB_SIDES] = {compare->call->argv[0], compare->call->argv[1]};
+    int r = ab_opts_make(compare->arena, &opts->ab, given, &compare->ab_opts, why);
     if (r < 0)
         return r;
     compare->ab_opts.duet = opts->duet;
@@ -133,7 +140,7 @@ static int measure(struct compare *compare, struct why *why)
     size_t blocks = opts->blocks ? opts->blocks : AB_BLOCKS_MAX;
     size_t least = opts->budget_ns ? 1 : MIN(blocks, (size_t)BLOCKS_MIN);
     struct progress progress;
-    progress_begin(&progress, compare->call->err, "blocks", opts->blocks);
+    progress_begin(&progress, compare->call->notes, "blocks", opts->blocks);
     r = ab_begin(&compare->ab_opts, &compare->ab, why);
     if (r == 0)
         r = ab_measure(&compare->ab_opts, least, blocks, until_ns, &progress, &compare->ab, why);
@@ -218,7 +225,7 @@ static int compare_run(const struct cmd_call *call, struct why *why)
     compare->arena = &arena;
     compare->facts.arena = &arena;
     compare->facts.warnings = value_list(&arena);
-    interrupt_watch();
+    interrupt_watch(interrupts_tell);
     int r = compare_steps(compare, why);
     interrupt_unwatch();
     ab_deinit(&compare->ab);
@@ -230,7 +237,7 @@ static int compare_run(const struct cmd_call *call, struct why *why)
 static const struct cmd_example compare_examples[] = {
     {"whyslow compare './old --size 10' './new --size 10'", "is new faster or slower?"},
     {"whyslow compare --metric peak_rss --margin 5% ./old ./new", "does it need more memory?"},
-    {"whyslow compare --shell sh 'zcat a.gz | ./old' 'zcat a.gz | ./new'", "pipelines"},
+    {"whyslow compare 'zcat a.gz | ./old' 'zcat a.gz | ./new'", "pipelines"},
     {"whyslow compare monday.json friday.json", "two results of 'whyslow bench --export-json'"},
     {"whyslow compare old.whyslow new.whyslow", "two recordings, function by function"},
     {NULL, NULL},
@@ -250,9 +257,10 @@ const struct command cmd_compare = {
         "out "
         "at 5%; equivalent when the interval is wholly within the margin; else unknown, with the "
         "smallest change that could have been seen.\n\n"
-        "A and B are one text each, split as a shell would split them; nothing else of a shell "
-        "works "
-        "unless --shell names one. The commands get /dev/null as stdin, and what they print is "
+        "A and B are one text each, split as a shell would split them. When one of them needs a "
+        "shell "
+        "(a pipe, a variable), both run through sh, or what --shell names. The commands get "
+        "/dev/null as stdin, and what they print is "
         "thrown "
         "away; the output of the warm-up runs is hashed, and a difference between A and B is "
         "told.\n\n"

@@ -7,7 +7,7 @@
 
 struct compare_facts {
     struct arena *arena;
-    const char *texts[AB_SIDES]; /* the operands as given */
+    const char *texts[AB_SIDES]; /* the operands, as they may be shown */
     const struct ab_cli *cli;
     const struct ab_question *question;
     const struct ab_answer *answer;

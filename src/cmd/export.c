@@ -3,8 +3,11 @@
  * recording → profile (narrowed) → exporter → file, whole or not at all. */
 #include "analyze/profile_load.h"
 #include "analyze/series_honesty.h"
+#include "base/fd.h"
+#include "base/temporary.h"
 #include "cmd/cmd.h"
 #include "cmd/export_heap.h"
+#include "cmd/newest.h"
 #include "cmd/report_parts.h" /* --time means the same in both */
 #include "present/exporters.h"
 #include "store/reader.h"
@@ -13,6 +16,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -190,9 +194,13 @@ static int write_file(const char *path, const struct exporter *exporter,
     if (plain && asprintf(&temporary, "%s.%d.part", path, (int)getpid()) < 0)
         return why_nomem(why);
     const char *target = plain ? temporary : path;
-    FILE *out = fopen(target, plain ? "wxe" : "we");
+    if (plain)
+        temporary_sweep_beside(path, ".part");
+    FILE *out = plain ? file_open_private(target, false) : fopen(target, "we");
     int r = out ? 0
                 : why_errno(why, errno, "choose another place with -o", "cannot write '%s'", path);
+    if (r == 0 && plain)
+        (void)flock(fileno(out), LOCK_EX | LOCK_NB); /* for temporary_sweep_beside() */
     if (r == 0)
         r = exporter->write(profile, opts, out, why);
     if (out && fclose(out) != 0 && r == 0)
@@ -214,7 +222,7 @@ static int write_out(const struct cmd_call *call, const struct exporter *exporte
     if (!to_stdout(opts)) {
         int r = write_file(opts->output, exporter, profile, wanted, why);
         if (r == 0)
-            fprintf(call->err, "%s: %s, %llu samples\n", opts->output, exporter->name,
+            fprintf(call->notes, "%s: %s, %llu samples\n", opts->output, exporter->name,
                     (unsigned long long)profile->count);
         return r;
     }
@@ -255,14 +263,19 @@ static int export_run(const struct cmd_call *call, struct why *why)
     const struct export_cmd_opts *opts = call->opts;
     if (opts->list)
         return list_formats(call, why);
-    if (call->argc != 1)
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    const char *path = call->argc > 0 ? call->argv[0] : NULL;
+    int r = path ? 0 : newest_recording(&arena, opts->series, &path, why);
+    if (r < 0)
+        return r;
+    if (!path)
         return why_set(why, WHY_USAGE, EINVAL, "whyslow export REC -o FILE",
-                       "name the recording to export");
+                       "name the recording to export; there is none in this folder");
     const struct exporter *exporter = NULL;
     struct recording *recording = NULL;
-    int r = choose_format(opts, &exporter, why);
+    r = choose_format(opts, &exporter, why);
     if (r == 0 && exporter)
-        r = recording_open(call->argv[0], &recording, why);
+        r = recording_open(path, &recording, why);
     if (r == 0 && exporter)
         r = export_recording(call, exporter, recording, why);
     recording_close(recording);
@@ -284,7 +297,7 @@ static const struct cmd_example examples[] = {
 const struct command cmd_export = {
     .name = "export",
     .group = "Look into a recording",
-    .operands = "REC",
+    .operands = "[REC]",
     .summary = "write a profile for another tool: pprof, Firefox, speedscope, callgrind …",
     .about = "Writes one series of a recording in the format of another tool. The format is "
              "chosen by --format, or by what the file's name ends with; --list shows them. "

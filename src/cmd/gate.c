@@ -4,6 +4,8 @@
 
 #include "base/fd.h"
 #include "cmd/gate_burn.h"
+#include "cmd/interrupts.h"
+#include "target/command.h"
 #include "target/interrupt.h"
 
 #include <errno.h>
@@ -29,6 +31,7 @@ static const struct opt gate_options[] = {
     {"summary", 0, OPT_FILE, offsetof(struct gate_opts, summary), "FILE",
      "append the result as Markdown, e.g. to \"$GITHUB_STEP_SUMMARY\"", NULL, NULL, false},
     AB_OPTIONS(struct gate_opts, ab),
+    KEEP_ARGUMENTS_OPTION(offsetof(struct gate_opts, keep_arguments)),
     OUTPUT_OPTIONS(struct gate_opts, output),
     {"burn", 0, OPT_FLAG, offsetof(struct gate_opts, burn), NULL, "for the self-test", NULL, NULL,
      true},
@@ -89,11 +92,14 @@ static int pair_half(struct gate *gate, struct gate_pair *pair, struct why *why)
     return 0;
 }
 
+/* `pair->texts` become what may be shown. */
 static int pair_define(struct gate *gate, struct gate_pair *pair, struct why *why)
 {
+    const char *const given[AB_SIDES] = {pair->texts[0], pair->texts[1]};
     const struct ab_source *sources = pair->sources;
     for (int side = 0; side < AB_SIDES; side++) {
-        int r = ab_source_open(gate->arena, pair->texts[side], &pair->sources[side], why);
+        int r = ab_source_open(gate->arena, given[side], &pair->sources[side], why);
+        pair->texts[side] = command_text_shown(gate->arena, given[side]);
         if (r < 0)
             return r;
         if (sources[side].kind == AB_RECORDING)
@@ -110,8 +116,7 @@ static int pair_define(struct gate *gate, struct gate_pair *pair, struct why *wh
                        pair->texts[0], pair->texts[1]);
     if (sources[1].kind == AB_STORED)
         return pair_load(gate, pair, why);
-    const char *const texts[AB_SIDES] = {sources[0].kind == AB_STORED ? NULL : pair->texts[0],
-                                         pair->texts[1]};
+    const char *const texts[AB_SIDES] = {sources[0].kind == AB_STORED ? NULL : given[0], given[1]};
     int r = ab_opts_make(gate->arena, &gate->opts->ab, texts, &pair->ab_opts, why);
     if (r < 0)
         return r;
@@ -147,7 +152,8 @@ static int define(struct gate *gate, struct why *why)
     const struct gate_opts *opts = gate->opts;
     if (gate->call->argc > 0)
         return why_set(why, WHY_USAGE, EINVAL, "put the whole command in quotes after --candidate",
-                       "'%s' belongs to no option", gate->call->argv[0]);
+                       "'%s' belongs to no option",
+                       command_text_shown(gate->arena, gate->call->argv[0]));
     if (!(opts->max_regression_percent >= 0) || opts->max_regression_percent > 10000)
         return why_set(why, WHY_USAGE, EINVAL, "10% is usual",
                        "--max-regression must be 0%% to 10000%%");
@@ -172,7 +178,7 @@ static int define(struct gate *gate, struct why *why)
 static int summary_append(const char *path, const struct gate *gate, const struct report *report,
                           struct why *why)
 {
-    FILE *out = fopen(path, "ae");
+    FILE *out = file_open_private(path, true);
     if (!out)
         return why_errno(why, errno, "choose a file you may write to", "cannot write '%s'", path);
     fprintf(out, "## whyslow gate: %s\n\n", gate_verdict_name(gate_verdict(gate)));
@@ -248,7 +254,7 @@ static int gate_run(const struct cmd_call *call, struct why *why)
     gate->family = true;
     gate->warnings = value_list(&arena);
     gate->differences = value_na("one machine: nothing to compare");
-    interrupt_watch();
+    interrupt_watch(interrupts_tell);
     int r = gate_steps(gate, why);
     interrupt_unwatch();
     for (size_t i = 0; i < GATE_PAIRS_MAX; i++) {

@@ -23,11 +23,12 @@ struct gate_opts {
     uint64_t burn_kib;
     uint64_t burn_loops;
     bool burn;
+    bool keep_arguments;
     struct output_opts output;
 };
 
 struct gate_pair {
-    const char *texts[AB_SIDES]; /* as given; for people */
+    const char *texts[AB_SIDES]; /* as given; once defined, as they may be shown */
     const char *title;           /* for people; NULL: the candidate */
     struct ab_source sources[AB_SIDES];
     bool stored; /* nothing is run */

@@ -91,7 +91,7 @@ int gate_count(struct gate *gate, struct why *why)
         return r;
     uint64_t start_ns = clock_mono_ns();
     struct progress progress;
-    progress_begin(&progress, gate->call->err, "simulated runs", 0);
+    progress_begin(&progress, gate->call->notes, "simulated runs", 0);
     for (size_t i = 0; r == 0 && i < gate->pair_count; i++) {
         struct gate_pair *pair = &gate->pairs[i];
         for (size_t run = 0; r == 0 && run < COUNT_RUNS; run++) {

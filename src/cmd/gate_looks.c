@@ -96,7 +96,7 @@ int gate_measure(struct gate *gate, struct why *why)
     static const struct look only = {1, 0.05};
     bool live = runs_something(gate);
     struct progress progress;
-    progress_begin(&progress, gate->call->err, "gate", 0);
+    progress_begin(&progress, gate->call->notes, "gate", 0);
     int r = 0;
     for (size_t k = 0; r == 0 && k < (live ? LOOKS : 1) && is_open(gate); k++) {
         const struct look *look = live ? &looks[k] : &only;

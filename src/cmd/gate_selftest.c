@@ -92,7 +92,7 @@ static int time_learn(struct gate *gate, const struct ab_opts *opts, struct gate
                       double *ret, struct why *why)
 {
     struct progress progress;
-    progress_begin(&progress, gate->call->err, "learning what the baseline costs", 0);
+    progress_begin(&progress, gate->call->notes, "learning what the baseline costs", 0);
     struct ab_opts alone = *opts;
     alone.alone = true;
     int r = ab_begin(&alone, &pair->ab, why);
@@ -146,7 +146,7 @@ static int baseline_test(struct gate *gate, const char *text, struct gate_pair *
         return r;
     opts.sides[1] = opts.sides[0];
     double baseline = NAN;
-    pairs[0].texts[0] = pairs[0].texts[1] = pairs[1].texts[0] = pairs[1].texts[1] = text;
+    pairs[0].texts[0] = pairs[0].texts[1] = pairs[1].texts[0] = pairs[1].texts[1] = plain.text;
     pairs[0].ab_opts = pairs[1].ab_opts = opts;
     r = gate->opts->counts ? count_learn(gate, &opts, &baseline, why)
                            : time_learn(gate, &opts, &pairs[0], &baseline, why);

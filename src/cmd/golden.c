@@ -52,7 +52,7 @@ int golden_make(struct arena *arena, const char *given, struct golden *ret, stru
     else if (stat(given, &st) == 0 && S_ISREG(st.st_mode))
         r = file_take(&golden, given, why);
     else if (words_split(arena, given, &words, NULL) == 0 && words.count > 0 &&
-             (words.syntax || program_find(words.argv[0], path, NULL) == 0))
+             (words.syntax || words.pattern || program_find(words.argv[0], path, NULL) == 0))
         golden.kind = GOLDEN_CHECK;
     else
         r = why_set(why, WHY_USAGE, ENOENT,

@@ -113,8 +113,9 @@ static int side_load(struct heap_run *run, struct heap_side *side, struct why *w
         r = heap_load(run->arena, side->recording, &side->heap, why);
     if (r < 0)
         return r;
+    bool sampled = side->honesty.sample_bytes > 0;
     if (heap_sums_build(run->arena, &side->heap, &side->sums) < 0 ||
-        heap_notes_build(run->arena, &side->sums, &side->notes) < 0)
+        heap_notes_build(run->arena, &side->sums, sampled, &side->notes) < 0)
         return why_nomem(why);
     uint64_t limit = run->opts->limit;
     if (limit > 0 && !heap_is_narrowed(run->opts))
@@ -125,7 +126,7 @@ static int side_load(struct heap_run *run, struct heap_side *side, struct why *w
         .notes = &side->notes,
         .limit = limit,
         .machine_rows = run->opts->output.json ? MACHINE_ROWS : 0,
-        .sampled = side->honesty.sample_bytes > 0,
+        .sampled = sampled,
         .start_ns = side->heap.start_ns,
     };
     return 0;
@@ -215,7 +216,7 @@ static int heap_run(const struct cmd_call *call, struct why *why)
     if (r == 0)
         r = draw(call, &run, why);
     recording_close(run.other.recording);
-    return axis_end(call, &run.opts->axis, run.main.recording, &result, r, why);
+    return axis_end(&run.opts->axis, run.main.recording, &result, r);
 }
 
 static const struct cmd_example examples[] = {

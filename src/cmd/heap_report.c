@@ -49,10 +49,17 @@ static const char *amount(struct heap_run *run, double number, enum unit unit)
     return arena_dup(run->arena, units_format(number, unit, text, sizeof(text)));
 }
 
-/* "1,234 pieces", "1 call". */
+/* Where one in so many was looked at: "~12.0 MiB". */
+static const char *estimated(struct heap_run *run, double number, enum unit unit)
+{
+    bool about = run->main.tables.sampled && number != 0;
+    return arena_printf(run->arena, "%s%s", about ? "~" : "", amount(run, number, unit));
+}
+
+/* "1,234 pieces", "~1,234 calls", "1 call". */
 static const char *counted(struct heap_run *run, int64_t count, const char *what)
 {
-    return arena_printf(run->arena, "%s %s%s", amount(run, (double)count, UNIT_COUNT), what,
+    return arena_printf(run->arena, "%s %s%s", estimated(run, (double)count, UNIT_COUNT), what,
                         count == 1 ? "" : "s");
 }
 
@@ -78,9 +85,9 @@ static struct value peak_line(struct heap_run *run)
     if (sums->peak_ns >= side->heap.start_ns && sums->peak_ns > 0)
         when = arena_printf(run->arena, ", after %s",
                             amount(run, (double)(sums->peak_ns - side->heap.start_ns), UNIT_NS));
-    return value_text(
-        arena_printf(run->arena, "%s in %s%s%s", amount(run, (double)sums->peak_bytes, UNIT_BYTES),
-                     counted(run, (int64_t)sums->peak_count, "piece"), when, process));
+    return value_text(arena_printf(
+        run->arena, "%s in %s%s%s", estimated(run, (double)sums->peak_bytes, UNIT_BYTES),
+        counted(run, (int64_t)sums->peak_count, "piece"), when, process));
 }
 
 static const char *allocated_line(struct heap_run *run)
@@ -91,9 +98,11 @@ static const char *allocated_line(struct heap_run *run)
         interval = arena_printf(run->arena, " ± %s",
                                 amount(run, heap_plus_minus(&sums->all), UNIT_BYTES));
     return arena_printf(run->arena, "%s%s in %s of %s",
-                        amount(run, (double)sums->all.allocated_bytes, UNIT_BYTES), interval,
+                        estimated(run, (double)sums->all.allocated_bytes, UNIT_BYTES), interval,
                         counted(run, (int64_t)sums->all.allocations, "call"),
-                        counted(run, sums->threads, "thread"));
+                        arena_printf(run->arena, "%s thread%s",
+                                     amount(run, sums->threads, UNIT_COUNT),
+                                     sums->threads == 1 ? "" : "s"));
 }
 
 static const char *leaked_line(struct heap_run *run)
@@ -102,7 +111,7 @@ static const char *leaked_line(struct heap_run *run)
     if (heap_live_count(all) == 0)
         return "nothing: all of it was freed";
     return arena_printf(run->arena, "%s in %s: what was still in use %s is in it, and not lost",
-                        amount(run, (double)heap_live_bytes(all), UNIT_BYTES),
+                        estimated(run, (double)heap_live_bytes(all), UNIT_BYTES),
                         counted(run, heap_live_count(all), "piece"),
                         run->main.honesty.finished ? "at the end"
                                                    : "when the recording was cut off");
@@ -115,11 +124,11 @@ static const char *temporary_line(struct heap_run *run)
     const char *next = within > 1 ? arena_printf(run->arena, "%s next allocations",
                                                  amount(run, (double)within, UNIT_COUNT))
                                   : "next allocation";
-    return arena_printf(run->arena, "%s of all calls: %s freed before the thread's %s",
-                        amount(run,
-                               100.0 * (double)all->temporary / (double)MAX(all->allocations, 1u),
-                               UNIT_PERCENT),
-                        amount(run, (double)all->temporary, UNIT_COUNT), next);
+    return arena_printf(
+        run->arena, "%s of all calls: %s freed before the thread's %s",
+        estimated(run, 100.0 * (double)all->temporary / (double)MAX(all->allocations, 1u),
+                  UNIT_PERCENT),
+        estimated(run, (double)all->temporary, UNIT_COUNT), next);
 }
 
 /* The bucket below which half of all lie. */
@@ -145,15 +154,17 @@ static void put_shapes(struct heap_run *run, struct value *root)
     size_t half = median_bucket(sums->sizes, HEAP_SIZE_BUCKETS, &all);
     if (all > 0)
         put_line(root, "sizes_line", "sizes",
-                 arena_printf(
-                     run->arena, "half of the calls ask for at most %s, the largest for %s",
-                     amount(run, fmin(most, half == 0 ? 0 : ldexp(1, (int)half) - 1), UNIT_BYTES),
-                     amount(run, most, UNIT_BYTES)));
+                 arena_printf(run->arena,
+                              "half of the calls ask for at most %s, the largest for %s",
+                              estimated(run, fmin(most, half == 0 ? 0 : ldexp(1, (int)half) - 1),
+                                        UNIT_BYTES),
+                              amount(run, most, UNIT_BYTES)));
     half = median_bucket(sums->lives, HEAP_LIFE_BUCKETS, &all);
     if (all > 0 && sums->life_unit_ns > 0)
-        put_line(root, "lifetimes_line", "lifetimes",
-                 arena_printf(run->arena, "half of what was freed lived less than %s",
-                              amount(run, ldexp((double)sums->life_unit_ns, (int)half), UNIT_NS)));
+        put_line(
+            root, "lifetimes_line", "lifetimes",
+            arena_printf(run->arena, "half of what was freed lived less than %s",
+                         estimated(run, ldexp((double)sums->life_unit_ns, (int)half), UNIT_NS)));
 }
 
 static void put_resident(struct heap_run *run, struct value *root)
@@ -168,7 +179,7 @@ static void put_resident(struct heap_run *run, struct value *root)
                  arena_printf(run->arena, "%s at most; %s when the heap held %s",
                               amount(run, (double)sums->rss_max_bytes, UNIT_BYTES),
                               amount(run, (double)sums->rss_at_live_bytes, UNIT_BYTES),
-                              amount(run, (double)sums->live_at_rss_bytes, UNIT_BYTES)));
+                              estimated(run, (double)sums->live_at_rss_bytes, UNIT_BYTES)));
 }
 
 static void put_mapped(struct heap_run *run, struct value *root)
@@ -184,7 +195,9 @@ static void put_mapped(struct heap_run *run, struct value *root)
         put_line(root, "mapped_line", "mapped",
                  arena_printf(run->arena, "%s in %s by the program itself: apart from the heap",
                               amount(run, (double)all->mapped_bytes, UNIT_BYTES),
-                              counted(run, (int64_t)all->mapped, "call")));
+                              arena_printf(run->arena, "%s call%s",
+                                           amount(run, (double)all->mapped, UNIT_COUNT),
+                                           all->mapped == 1 ? "" : "s")));
 }
 
 static void put_totals(struct heap_run *run, struct value *root)
@@ -420,6 +433,12 @@ static int put_overview(struct heap_run *run, struct value *root)
     return 0;
 }
 
+static struct value total(const struct heap_side *side, enum heap_rank rank, enum unit unit)
+{
+    double number = heap_rank_value(&side->sums.all, rank);
+    return heap_tables_figure(&side->tables, value_int((int64_t)number, unit));
+}
+
 /* Totals of both sides, then functions. */
 static void put_diff(struct heap_run *run, struct value *root)
 {
@@ -448,10 +467,8 @@ static void put_diff(struct heap_run *run, struct value *root)
         if (!row)
             break;
         row->cells[0] = value_text(rows[i].what);
-        row->cells[1] = value_int((int64_t)heap_rank_value(&run->main.sums.all, rows[i].rank),
-                                  rows[i].unit);
-        row->cells[2] = value_int((int64_t)heap_rank_value(&run->other.sums.all, rows[i].rank),
-                                  rows[i].unit);
+        row->cells[1] = total(&run->main, rows[i].rank, rows[i].unit);
+        row->cells[2] = total(&run->other, rows[i].rank, rows[i].unit);
     }
     value_put(root, "totals", "In all", totals);
     static const char *const titles[HEAP_RANKS] = {
@@ -463,7 +480,8 @@ static void put_diff(struct heap_run *run, struct value *root)
         [HEAP_RANK_GROWTH] = "Functions by change of what realloc() made larger",
     };
     put_table(run, root, "diff", titles[run->diff_rank], "",
-              heap_tables_diff(&run->other.tables, &run->diff, run->diff_rank), run->diff.changed);
+              heap_tables_diff(&run->other.tables, &run->main.tables, &run->diff, run->diff_rank),
+              run->diff.changed);
     value_put(root, "unchanged", "functions without a change",
               value_uint(run->diff.count - run->diff.changed, UNIT_COUNT));
 }

@@ -363,7 +363,8 @@ static int check(struct view *view, struct why *why)
         return why_set(why, WHY_USAGE, EINVAL, NULL, "--limit must be 1 to %d", CHANGES_VALUES_MAX);
     if (!(view->opts->p_max >= 1e-4 && view->opts->p_max <= 0.5))
         return why_set(why, WHY_USAGE, EINVAL, "0.01 is a good one", "--p must be 0.0001 to 0.5");
-    view->path = view->opts->store ? view->opts->store : history_default(view->arena);
+    const char *na = NULL;
+    view->path = view->opts->store ? view->opts->store : history_default(view->arena, &na);
     const char *given = getenv("WHYSLOW_HISTORY");
     if (!view->path && given && strcmp(given, "off") == 0)
         return why_set(why, WHY_USAGE, ENOENT, "unset it, or name a file with --store",
@@ -371,7 +372,7 @@ static int check(struct view *view, struct why *why)
     if (!view->path)
         return why_set(why, WHY_USAGE, ENOENT,
                        "go into a git repository, or name a file with --store",
-                       "there is no history here: the folder is in no git repository");
+                       "there is no history here: %s", na);
     view->metric = (enum bench_metric)metric;
     view->unit = bench_metrics[metric].unit;
     return 0;

@@ -2,6 +2,7 @@
 #include "cmd/history_keep.h"
 
 #include "base/fd.h"
+#include "base/trust.h"
 #include "host/git.h"
 #include "store/history.h"
 
@@ -9,14 +10,39 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-const char *history_default(struct arena *arena)
+static const char foreign[] =
+    "the git repository or its history belongs to another user, or others may change it";
+
+static bool is_ours(const char *path)
 {
+    struct stat st;
+    return lstat(path, &st) < 0 ? errno == ENOENT || errno == ENOTDIR
+                                : trust_stat(&st) && !S_ISLNK(st.st_mode);
+}
+
+const char *history_default(struct arena *arena, const char **ret_na)
+{
+    const char *none;
     const char *given = getenv("WHYSLOW_HISTORY");
+    if (!ret_na)
+        ret_na = &none;
+    *ret_na = "WHYSLOW_HISTORY is off";
     if (given && *given)
         return strcmp(given, "off") == 0 ? NULL : given;
     struct git git = git_find(arena, ".");
-    return git.na ? NULL : arena_printf(arena, "%s/whyslow/history.db", git.common);
+    *ret_na = git.na;
+    if (git.na)
+        return NULL;
+    struct stat st;
+    const char *folder = arena_printf(arena, "%s/whyslow", git.common);
+    const char *file = arena_printf(arena, "%s/history.db", folder);
+    *ret_na = foreign;
+    bool ours = geteuid() == 0 ? trust_path(git.common)
+                               : stat(git.common, &st) == 0 && trust_stat(&st);
+    return ours && is_ours(folder) && is_ours(file) ? file : NULL;
 }
 
 static const char *fact(struct arena *arena, const struct value *fingerprint, const char *path)
@@ -50,9 +76,10 @@ static int folder_of(struct arena *arena, const char *path, struct why *why)
 int history_keep(struct arena *arena, const struct bench_result *results, size_t count,
                  const struct value *fingerprint, struct why *why)
 {
-    const char *path = history_default(arena);
+    const char *na;
+    const char *path = history_default(arena, &na);
     if (!path)
-        return 0;
+        return na == foreign ? why_set(why, WHY_DENIED, EPERM, NULL, "%s", na) : 0;
     int r = getenv("WHYSLOW_HISTORY") ? 0 : folder_of(arena, path, why);
     struct history *history = NULL;
     if (r == 0)

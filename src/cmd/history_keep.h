@@ -7,8 +7,10 @@
 #include "model/value.h"
 
 /* WHYSLOW_HISTORY (a file, or "off"), else whyslow/history.db in the git folder around the
- * current one: it goes with the repository and is never committed. NULL: there is none. */
-const char *history_default(struct arena *arena);
+ * current one: it goes with the repository and is never committed. NULL: there is none, and
+ * *ret_na, if it is asked for, says why. A repository of another user has none for us: a file in
+ * it may lead anywhere. */
+const char *history_default(struct arena *arena, const char **ret_na);
 
 /* What history_add() wants to know, from a fingerprint of this machine. */
 struct bench_origin history_origin(struct arena *arena, const struct value *fingerprint);

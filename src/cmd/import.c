@@ -20,6 +20,7 @@ struct import_cmd_opts {
     bool debuginfod;
     bool no_symbols;
     bool list;
+    bool keep_arguments;
     struct output_opts rendering;
 };
 
@@ -36,6 +37,7 @@ static const struct opt import_options[] = {
     {"no-symbols", 0, OPT_FLAG, offsetof(struct import_cmd_opts, no_symbols), NULL,
      "do not name the functions of a perf.data"},
     {"list", 0, OPT_FLAG, offsetof(struct import_cmd_opts, list), NULL, "list the formats"},
+    KEEP_ARGUMENTS_OPTION(offsetof(struct import_cmd_opts, keep_arguments)),
     OUTPUT_OPTIONS(struct import_cmd_opts, rendering),
     {0},
 };
@@ -168,7 +170,7 @@ static int import_into(const struct cmd_call *call, struct import_source *source
     if (r < 0)
         return r;
     struct progress progress;
-    progress_begin(&progress, call->err, "import", source->size_bytes >> 20);
+    progress_begin(&progress, call->notes, "import", source->size_bytes >> 20);
     source->progress = show_progress;
     source->progress_context = &progress;
     r = importer->import(source, recording_writer_sink(writer), &wanted, arena, result, why);

@@ -3,7 +3,9 @@
  * open → register `sample` and `stack_text()` → one statement → one table. */
 #include "cmd/cmd.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "store/db.h"
 #include "store/heap_tables.h"
 #include "store/reader.h"
@@ -14,11 +16,17 @@
 #include <errno.h>
 #include <string.h>
 
-enum { BLOB_BYTES_SHOWN = 64 };
+enum {
+    BLOB_BYTES_SHOWN = 64,
+    STEPS_A_LOOK = 20000, /* of SQLite's machine: so often it asks whether to go on, some 1,000
+                             times a second */
+};
 
 struct query_opts {
     struct output_opts output;
     uint64_t limit;
+    uint64_t timeout_ns;
+    uint64_t memory_bytes;
     bool tables;
 };
 
@@ -26,6 +34,11 @@ static const struct opt query_options[] = {
     {"limit", 'n', OPT_U64, offsetof(struct query_opts, limit), "ROWS",
      "print at most this many rows and say so when there are more; 0 prints all", "10000", NULL,
      false},
+    {"timeout", 0, OPT_DURATION, offsetof(struct query_opts, timeout_ns), "TIME",
+     "end a statement that takes longer; 0 lets it run", "30s", NULL, false},
+    {"memory", 0, OPT_SIZE, offsetof(struct query_opts, memory_bytes), "SIZE",
+     "hold at most so much of the answer and say so when it is cut there; 0 holds all", "512M",
+     NULL, false},
     {"tables", 0, OPT_FLAG, offsetof(struct query_opts, tables), NULL,
      "list the tables, also when SQL is given", NULL, NULL, false},
     OUTPUT_OPTIONS(struct query_opts, output),
@@ -222,11 +235,48 @@ struct query {
     struct arena *arena;
     struct guard guard;
     uint64_t limit;
+    uint64_t memory_bytes; /* of the arena, which holds all rows until they are drawn; 0: any */
+    uint64_t timeout_ns;   /* 0: as long as it takes */
+    uint64_t until_ns;
 };
 
-/* Rows into a table; one row more than the limit is asked for, to know of a cut. */
+/* Asked by SQLite now and then; other than 0: the statement ends. */
+static int is_late(void *context)
+{
+    const struct query *query = context;
+    return clock_mono_ns() >= query->until_ns;
+}
+
+static int ended_early(const struct query *query, const struct table *table, struct why *why)
+{
+    char after[32];
+    units_format((double)query->timeout_ns, UNIT_NS, after, sizeof(after));
+    return why_set(why, WHY_USAGE, ETIMEDOUT,
+                   "a recursive WITH needs an end (LIMIT, or a WHERE that becomes false); "
+                   "--timeout gives it longer",
+                   "the query was still running after %s, with %zu rows so far", after,
+                   table->row_count);
+}
+
+/* Why no row is added any more; NULL: one is. */
+static const char *full(const struct query *query, const struct table *table)
+{
+    char memory[32];
+    if (query->limit != 0 && table->row_count >= query->limit)
+        return arena_printf(query->arena, "cut after %zu rows; --limit 0 prints all of them",
+                            table->row_count);
+    if (query->memory_bytes == 0 || query->arena->used_bytes < query->memory_bytes)
+        return NULL;
+    units_format((double)query->memory_bytes, UNIT_BYTES, memory, sizeof(memory));
+    return arena_printf(query->arena,
+                        "cut after %zu rows, which fill the %s they may take; ask for less, or "
+                        "give more with --memory",
+                        table->row_count, memory);
+}
+
+/* Rows into a table; one row more than fits is asked for, to know of a cut. */
 static int read_rows(struct query *query, sqlite3_stmt *stmt, struct value *ret_table,
-                     bool *ret_truncated, struct why *why)
+                     const char **ret_cut, struct why *why)
 {
     sqlite3 *db = recording_db(query->recording);
     int count = sqlite3_column_count(stmt);
@@ -235,11 +285,11 @@ static int read_rows(struct query *query, sqlite3_stmt *stmt, struct value *ret_
     if (!columns || !table.table)
         return why_nomem(why);
     table.table->empty = "no rows";
-    bool truncated = false;
+    const char *cut = NULL;
     int rc = SQLITE_ROW;
-    while (!truncated && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        truncated = query->limit != 0 && table.table->row_count >= query->limit;
-        struct table_row *row = truncated ? NULL : table_add(&table);
+    while (!cut && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        cut = full(query, table.table);
+        struct table_row *row = cut ? NULL : table_add(&table);
         for (int i = 0; row && i < count; i++)
             row->cells[i] = cell_value(query->arena, stmt, i);
         if (row && row == table.table->first)
@@ -247,10 +297,12 @@ static int read_rows(struct query *query, sqlite3_stmt *stmt, struct value *ret_
         if (arena_failed(query->arena))
             return why_nomem(why);
     }
+    if ((rc & 0xff) == SQLITE_INTERRUPT)
+        return ended_early(query, table.table, why);
     if (rc != SQLITE_DONE && rc != SQLITE_ROW)
         return sql_error(db, rc, &query->guard, why);
     *ret_table = table;
-    *ret_truncated = truncated;
+    *ret_cut = cut;
     return 0;
 }
 
@@ -268,21 +320,22 @@ static int query_sql(struct query *query, const char *sql, struct value *root, s
     sqlite3_set_authorizer(db, guard_decide, &query->guard);
     AUTO(db_finalize) sqlite3_stmt *stmt = NULL;
     struct value table = {0};
-    bool truncated = false;
+    const char *cut = NULL;
     int r = prepare_one(db, sql, &query->guard, &stmt, why);
+    if (query->timeout_ns != 0) {
+        query->until_ns = clock_mono_ns() + query->timeout_ns;
+        sqlite3_progress_handler(db, STEPS_A_LOOK, is_late, query);
+    }
     if (r == 0)
-        r = read_rows(query, stmt, &table, &truncated, why);
+        r = read_rows(query, stmt, &table, &cut, why);
+    sqlite3_progress_handler(db, 0, NULL, NULL);
     if (r < 0)
         return r;
     put_columns(query->arena, root, table.table);
     value_put_machine(root, "row_count", value_uint(table.table->row_count, UNIT_NONE));
-    value_put_machine(root, "truncated", value_bool(truncated));
-    if (truncated)
-        value_put(root, "note", NULL,
-                  value_tone(value_text(arena_printf(
-                                 query->arena, "cut after %zu rows; --limit 0 prints all of them",
-                                 table.table->row_count)),
-                             TONE_WARN));
+    value_put_machine(root, "truncated", value_bool(cut));
+    if (cut)
+        value_put(root, "note", NULL, value_tone(value_text(cut), TONE_WARN));
     value_put(root, "rows", NULL, table);
     return 0;
 }
@@ -365,7 +418,10 @@ static int query_run(const struct cmd_call *call, struct why *why)
 {
     const struct query_opts *opts = call->opts;
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
-    struct query query = {.arena = &arena, .limit = opts->limit};
+    struct query query = {.arena = &arena,
+                          .limit = opts->limit,
+                          .memory_bytes = opts->memory_bytes,
+                          .timeout_ns = opts->timeout_ns};
     int r = recording_open(call->argv[0], &query.recording, why);
     if (r < 0)
         return r;

@@ -7,7 +7,9 @@
 #include "analyze/io_honesty.h"
 #include "analyze/profile_load.h"
 #include "analyze/wait_honesty.h"
+#include "base/temporary.h"
 #include "base/text.h"
+#include "cmd/interrupts.h"
 #include "cmd/record_run.h"
 #include "cmd/run_artifacts.h"
 #include "present/profile_tables.h"
@@ -48,13 +50,17 @@ struct record_cmd_opts {
     const char *tier;
     bool debuginfod;
     bool no_symbols;
+    bool quiet;
+    bool keep_arguments;
 };
 
 static const struct opt record_options[] = {
     {"rate", 'F', OPT_U32, offsetof(struct record_cmd_opts, rate_hz), "HZ",
      "samples per second of CPU time", "999", NULL, false},
     {"output", 'o', OPT_FILE, offsetof(struct record_cmd_opts, output), "FILE",
-     "the recording; without it recording.whyslow, or the next free name", NULL, NULL, false},
+     "the recording, one that is there becomes FILE.old; without it recording.whyslow, or the next "
+     "free name",
+     NULL, NULL, false},
     {"stacks", 'g', OPT_CHOICE, offsetof(struct record_cmd_opts, stacks), "MODE",
      "auto: unwind without frame pointers; fp: frame pointers, walked by the kernel; none: only "
      "where it was",
@@ -106,6 +112,8 @@ static const struct opt record_options[] = {
      "may ask the servers in $DEBUGINFOD_URLS for debug information", NULL, NULL, false},
     {"no-symbols", 0, OPT_FLAG, offsetof(struct record_cmd_opts, no_symbols), NULL,
      "keep addresses only; names can be had where the files are", NULL, NULL, false},
+    QUIET_OPTION(offsetof(struct record_cmd_opts, quiet)),
+    KEEP_ARGUMENTS_OPTION(offsetof(struct record_cmd_opts, keep_arguments)),
     {0},
 };
 
@@ -186,16 +194,17 @@ static int top_show(const struct cmd_call *call, struct arena *arena, struct rec
         const struct profile_function *function = &profile.functions[row->function];
         if (row->self_weight == 0)
             break;
-        fprintf(call->err, "  %5.1f%%  ", (double)row->self_weight / (double)profile.weight * 100);
+        fprintf(call->notes, "  %5.1f%%  ",
+                (double)row->self_weight / (double)profile.weight * 100);
         struct str name = function->name;
         name.len = text_fit(name, NAME_COLUMNS);
-        text_print(call->err, name);
+        text_print(call->notes, name);
         struct str image = tables_image(&profile, row->function);
         if (!function->unnamed && image.len > 0) {
-            fputs("  ", call->err);
-            text_print(call->err, image);
+            fputs("  ", call->notes);
+            text_print(call->notes, image);
         }
-        fputc('\n', call->err);
+        fputc('\n', call->notes);
     }
     return 0;
 }
@@ -213,7 +222,7 @@ static int samples_show(const struct cmd_call *call, struct arena *arena,
                         struct recording *recording, const struct record_run_result *result,
                         struct why *why)
 {
-    FILE *err = call->err;
+    FILE *err = call->notes;
     struct honesty honesty;
     int r = honesty_load(recording, &honesty, why);
     if (r < 0)
@@ -247,9 +256,9 @@ static int waits_show(const struct cmd_call *call, struct arena *arena, struct r
         honesty.tier = result->waits_tier;
     if (!honesty.not_higher && result->waits_na[0])
         honesty.not_higher = result->waits_na;
-    fprintf(call->err, "whyslow: waits: ");
-    text_print(call->err, str_from(wait_honesty_line(arena, &honesty)));
-    fputc('\n', call->err);
+    fprintf(call->notes, "whyslow: waits: ");
+    text_print(call->notes, str_from(wait_honesty_line(arena, &honesty)));
+    fputc('\n', call->notes);
     return 0;
 }
 
@@ -264,9 +273,9 @@ static int io_show(const struct cmd_call *call, struct arena *arena, struct reco
         honesty.facts.tier = result->io_tier;
     if (!honesty.facts.not_higher && result->io_na[0])
         honesty.facts.not_higher = result->io_na;
-    fprintf(call->err, "whyslow: io: ");
-    text_print(call->err, str_from(io_honesty_line(arena, &honesty)));
-    fputc('\n', call->err);
+    fprintf(call->notes, "whyslow: io: ");
+    text_print(call->notes, str_from(io_honesty_line(arena, &honesty)));
+    fputc('\n', call->notes);
     return 0;
 }
 
@@ -280,9 +289,9 @@ static int heap_show(const struct cmd_call *call, struct arena *arena, struct re
     int r = heap_honesty_load(arena, recording, &honesty, why);
     if (r < 0)
         return r;
-    fprintf(call->err, "whyslow: heap: ");
-    text_print(call->err, str_from(heap_honesty_line(arena, &honesty)));
-    fputc('\n', call->err);
+    fprintf(call->notes, "whyslow: heap: ");
+    text_print(call->notes, str_from(heap_honesty_line(arena, &honesty)));
+    fputc('\n', call->notes);
     return 0;
 }
 
@@ -311,19 +320,19 @@ static int show(const struct cmd_call *call, const struct record_run_opts *run,
     recording_close(recording);
     if (r < 0)
         return r;
-    fputs("whyslow: recorded to ", call->err);
-    text_print(call->err, str_from(result->path));
-    fputc('\n', call->err);
+    fputs("whyslow: recorded to ", call->notes);
+    text_print(call->notes, str_from(result->path));
+    fputc('\n', call->notes);
     if (sampled)
-        next_show(call->err, "report", result->path);
+        next_show(call->notes, "report", result->path);
     if (run->offcpu.waits)
-        next_show(call->err, "waits", result->path);
+        next_show(call->notes, "waits", result->path);
     if (run->offcpu.locks)
-        next_show(call->err, "locks", result->path);
+        next_show(call->notes, "locks", result->path);
     if (run->io.calls)
-        next_show(call->err, "io", result->path);
+        next_show(call->notes, "io", result->path);
     if (run->heap.on && !result->heap_na[0])
-        next_show(call->err, "heap", result->path);
+        next_show(call->notes, "heap", result->path);
     if (result->heap_na[0])
         return record_heap_unseen(result, why);
     return arena_failed(&arena) ? why_nomem(why) : 0;
@@ -360,7 +369,7 @@ static int record_run(const struct cmd_call *call, struct why *why)
                  .log = opts->log},
         .output = opts->output,
         .duration_ns = opts->duration_ns,
-        .progress = call->err,
+        .progress = call->notes,
     };
     int r = io_check(opts, why);
     if (r == 0)
@@ -371,16 +380,17 @@ static int record_run(const struct cmd_call *call, struct why *why)
         r = program_find(call->argv[0], path, why);
         run.argv = call->argv;
         run.program = path;
-        run.cpu.command = r == 0 ? command_quote(&arena, call->argv) : NULL;
+        run.cpu.command = r == 0 ? command_shown(&arena, call->argv) : NULL;
     }
     if (r < 0)
         return r;
     struct record_run_result result = {0};
-    interrupt_watch();
+    temporary_sweep();
+    interrupt_watch(interrupts_tell);
     r = record_into_file(&run, &result, why);
-    interrupt_unwatch();
     if (r == 0)
         r = show(call, &run, &result, why);
+    interrupt_unwatch();
     return r < 0 ? r : result.status;
 }
 
@@ -419,9 +429,12 @@ const struct command cmd_record = {
         "SIGUSR2 that whyslow gets. Programs that do not take the library (static ones, those with "
         "a malloc() of their own, running ones with -p) the kernel tells of, as root.\n\n"
         "A command keeps its terminal, streams and signals; its exit status is passed on (128 and "
-        "the signal's number if one ended it). Ctrl-C is the command's; with -p, -a or --cgroup "
-        "it ends the recording. Killing whyslow leaves the target running and what was recorded "
-        "readable.\n\n"
+        "the signal's number if one ended it). SIGINT or SIGTERM to whyslow is handed to it "
+        "(Ctrl-C in "
+        "a terminal it gets by itself): the recording ends when it does, in 5 s at the latest. A "
+        "second one kills the command and all it started, a third ends whyslow at once. With -p, "
+        "-a or --cgroup the first ends the recording. Killing whyslow leaves the target running "
+        "and what was recorded readable; what it left in /tmp is removed by the next run.\n\n"
         "At its end record says on stderr how good the recording is: samples, complete and "
         "truncated stacks, losses, sampled CPU time against the kernel's own account, and what "
         "recording cost; of waits and calls how many there were, how their stacks were found, "

@@ -3,11 +3,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "cmd/run_artifacts.h"
 #include "collect/locks_user.h"
 #include "host/fingerprint.h"
 #include "host/probe.h"
+#include "store/identify.h"
 #include "store/writer.h"
 #include "target/interrupt.h"
 #include "target/preload.h"
@@ -17,6 +19,7 @@
 #include "version.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -45,10 +48,19 @@ struct record_part {
 };
 enum { RECORD_PARTS_MAX = 4 };
 
+/* The recording that has to step back, and the one that did so before: it is kept until the new one
+ * has begun. Empty: there is none. */
+struct aside {
+    char old[PATH_MAX];
+    char older[PATH_MAX];
+};
+
 /* What the steps of one recording share. */
 struct record {
     const struct record_run_opts *opts;
     struct recording_writer *writer;
+    struct aside aside;
+    bool begun;            /* the target runs, and is looked at */
     struct collector *cpu; /* the others follow it */
     struct record_part parts[RECORD_PARTS_MAX];
     size_t part_count;
@@ -71,19 +83,81 @@ struct record {
     void (*old_xfsz)(int);
     uint64_t start_ns, end_ns; /* of collecting; no end: it goes on */
     bool collecting;           /* false: stopped or failed, the target runs on */
+    bool left;                 /* the target was interrupted and did not end */
     int failed;                /* the first failure of ours; it must not end the target */
     struct why why;            /* its words */
     struct spawn_result spawned;
 };
 
-static int output_create(const struct record_run_opts *opts, struct recording_writer **ret,
-                         char path[PATH_MAX], struct why *why)
+/* As perf does: the recording of before stays, one step back. What is no recording of ours, or one
+ * that somebody still writes, is left for recording_create() to refuse. */
+static int output_set_aside(const char *path, struct aside *aside, struct why *why)
+{
+    struct identity identity;
+    char old[PATH_MAX], older[PATH_MAX];
+    if (identify_recording(path, &identity, NULL) < 0 || recording_fold(path) < 0)
+        return 0;
+    if (snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX ||
+        snprintf(older, sizeof(older), "%s.XXXXXX", old) >= PATH_MAX)
+        return why_set(why, WHY_USAGE, ENAMETOOLONG, NULL, "the path of -o is too long");
+    bool has_old = access(old, F_OK) == 0;
+    if (has_old && (identify_recording(old, &identity, NULL) < 0 || identity.has_wal))
+        return why_set(why, WHY_USAGE, EEXIST, "choose another name with -o, or move it away",
+                       "'%s' exists already, and '%s' is in the way of keeping it", path, old);
+    AUTO(fd_close) int place = has_old ? mkostemp(older, O_CLOEXEC) : -1;
+    if (has_old && (place < 0 || rename(old, older) < 0)) {
+        int error = errno;
+        if (place >= 0)
+            unlink(older);
+        return why_errno(why, error, "choose another name with -o", "cannot rename '%s'", old);
+    }
+    memcpy(aside->older, older, has_old ? sizeof(older) : 0);
+    memcpy(aside->old, old, sizeof(old));
+    if (rename(path, old) < 0)
+        return why_errno(why, errno, "choose another name with -o", "cannot rename '%s' to '%s'",
+                         path, old);
+    return 0;
+}
+
+static void aside_keep(struct aside *aside, const char *path)
+{
+    if (aside->older[0])
+        unlink(aside->older);
+    aside->older[0] = '\0';
+    if (aside->old[0])
+        log_info("the recording that was '%s' is '%s' now", path, aside->old);
+}
+
+/* Where something has come in its place it stays, or that would be lost. */
+static void aside_back(const char *from, const char *to)
+{
+    int error = access(to, F_OK) == 0 ? EEXIST : rename(from, to) < 0 ? errno : 0;
+    if (error)
+        log_warning("the recording that was '%s' is left as '%s': %s", to, from, strerror(error));
+}
+
+/* As it was. */
+static void aside_undo(const struct aside *aside, const char *path)
+{
+    if (aside->old[0] && access(aside->old, F_OK) == 0)
+        aside_back(aside->old, path);
+    if (aside->older[0])
+        aside_back(aside->older, aside->old);
+}
+
+static int output_create(const struct record_run_opts *opts, struct aside *aside,
+                         struct recording_writer **ret, char path[PATH_MAX], struct why *why)
 {
     struct recording_opts recording = {.version = WHYSLOW_VERSION};
     if (opts->output) {
         if (snprintf(path, PATH_MAX, "%s", opts->output) >= PATH_MAX)
             return why_set(why, WHY_USAGE, ENAMETOOLONG, NULL, "the path of -o is too long");
-        return recording_create(path, &recording, ret, why);
+        int done = output_set_aside(path, aside, why);
+        if (done == 0)
+            done = recording_create(path, &recording, ret, why);
+        if (done < 0)
+            aside_undo(aside, path);
+        return done;
     }
     int r = -EEXIST;
     for (int i = 1; i <= NAMES_MAX && r == -EEXIST; i++) {
@@ -183,6 +257,7 @@ static int target_start(struct record *record, struct why *why)
     if (r < 0)
         return r;
     if (record->opts->cpu.scope != TARGET_SPAWNED) {
+        interrupt_target_set(record, INTERRUPT_OTHERS, 0);
         snapshots_watch(record);
         return 0;
     }
@@ -209,6 +284,10 @@ static int target_start(struct record *record, struct why *why)
     r = spawn_start(&spawn, &record->spawn, why);
     signal(SIGXFSZ, SIG_IGN);
     snapshots_watch(record);
+    if (r == 0 && record->preload)
+        preload_share(record->preload, spawn_pid(record->spawn));
+    if (r == 0 && record->preload_heap)
+        preload_heap_share(record->preload_heap, spawn_pid(record->spawn));
     return r;
 }
 
@@ -376,7 +455,7 @@ static bool target_gone(const struct record *record, bool ready)
            stat.state == 'X';
 }
 
-/* 1 when the target has ended. */
+/* 1 when the target has ended, or is left to itself. */
 static int target_look(struct record *record, struct why *why)
 {
     const struct pollfd *own = &record->fds[record->fd_count - 1];
@@ -384,17 +463,9 @@ static int target_look(struct record *record, struct why *why)
     if (!record->spawn)
         return record->opts->cpu.scope == TARGET_ATTACHED && target_gone(record, ready);
     ready = ready || own[-1].revents || own[-2].revents;
-    return spawn_wait(record->spawn, clock_mono_ns() + (ready ? NS_PER_MS : 0), why);
-}
-
-/* SIGTERM reaches only whyslow: whoever sent it meant the target. Ctrl-C it has got itself. */
-static void signal_pass(const struct record *record, unsigned *seen)
-{
-    if (interrupt_count() == *seen)
-        return;
-    *seen = interrupt_count();
-    if (record->spawn && interrupt_signal() == SIGTERM)
-        kill(spawn_pid(record->spawn), SIGTERM);
+    int r = spawn_wait(record->spawn, clock_mono_ns() + (ready ? NS_PER_MS : 0), why);
+    record->left = r == SPAWN_UNMOVED;
+    return r > 0 ? 1 : r;
 }
 
 static void progress_show(struct record *record)
@@ -410,7 +481,6 @@ static void progress_show(struct record *record)
 static int pump(struct record *record, struct why *why)
 {
     const struct record_run_opts *opts = record->opts;
-    unsigned seen = 0;
     for (;;) {
         if (record->spawn) { /* a stream that has ended would wake us for ever */
             record->fds[record->fd_count - 3].fd = spawn_output_fd(record->spawn);
@@ -429,14 +499,13 @@ static int pump(struct record *record, struct why *why)
             return 0;
         if (over)
             collect_stop(record); /* the rings no longer fill: only the target is waited for */
-        signal_pass(record, &seen);
         progress_show(record);
     }
 }
 
 static int rusage_put(struct record *record)
 {
-    if (!record->spawn)
+    if (!record->spawn || record->left)
         return 0;
     struct sink *sink = recording_writer_sink(record->writer);
     uint64_t cpu_ns = record->spawned.user_ns + record->spawned.system_ns;
@@ -469,7 +538,13 @@ static int target_put(struct record *record)
 static int finish(struct record *record, struct why *why)
 {
     collect_stop(record);
-    if (record->spawn) {
+    if (record->left) {
+        spawn_leave(record->spawn);
+        log_warning("the program (pid %d) runs on: it did not end within 5 s of the signal; what "
+                    "it did until then "
+                    "is recorded",
+                    spawn_pid(record->spawn));
+    } else if (record->spawn) {
         int r = spawn_finish(record->spawn, &record->spawned, why);
         if (r < 0)
             return r;
@@ -508,7 +583,7 @@ static int fingerprint_put(struct record *record, struct why *why)
     return r < 0 ? why_errno(why, -r, NULL, "cannot write to the recording") : 0;
 }
 
-static int record_steps(struct record *record, struct why *why)
+static int record_steps(struct record *record, const char *path, struct why *why)
 {
     int r = fingerprint_put(record, why);
     if (r == 0)
@@ -523,8 +598,11 @@ static int record_steps(struct record *record, struct why *why)
     }
     if (r == 0 && record->spawn)
         r = spawn_release(record->spawn, why);
-    if (r == 0)
-        r = pump(record, why);
+    if (r < 0)
+        return r;
+    record->begun = true;
+    aside_keep(&record->aside, path);
+    r = pump(record, why);
     if (r == 0)
         r = finish(record, why);
     return r;
@@ -535,6 +613,8 @@ static int shell_status(const struct record *record)
     int status = record->spawned.status;
     if (!record->spawn)
         return 0;
+    if (record->left)
+        return 128 + interrupt_signal();
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -591,7 +671,7 @@ static int heap_check(const struct record_run_opts *opts, const struct record_ru
 int record_heap_unseen(const struct record_run_result *result, struct why *why)
 {
     bool is_user = strcmp(result->heap_tier, "user") == 0;
-    return why_set(why, WHY_FAILED, ENODATA,
+    return why_set(why, WHY_NOTHING, ENODATA,
                    is_user ? "as root '--tier kernel' sees programs that do not take the library"
                            : "does it allocate through malloc()? 'whyslow doctor' tells what it is",
                    "no allocation was seen: %.600s", result->heap_na);
@@ -603,7 +683,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     /* A file that may not grow is an error we can name, at every write of ours. */
     struct record record = {.opts = opts, .pidfd = -1, .old_xfsz = signal(SIGXFSZ, SIG_IGN)};
     struct record_run_result result = {0};
-    int r = output_create(opts, &record.writer, result.path, why);
+    int r = output_create(opts, &record.aside, &record.writer, result.path, why);
     if (r < 0) {
         signal(SIGXFSZ, record.old_xfsz);
         return r;
@@ -611,7 +691,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     bool is_alone = opts->cpu.scope != TARGET_SPAWNED || opts->apart;
     if (is_alone)
         progress_begin(&record.progress, opts->progress, "recording", 0);
-    r = record_steps(&record, why);
+    r = record_steps(&record, result.path, why);
     if (is_alone)
         progress_end(&record.progress);
     result_fill(&record, &result);
@@ -624,6 +704,7 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     if (record.cpu)
         collector_cpu.close(record.cpu);
     spawn_close(record.spawn);
+    interrupt_target_set(&record, INTERRUPT_NONE, 0);
     preload_close(record.preload);
     preload_heap_close(record.preload_heap);
     fd_close(&record.pidfd);
@@ -631,8 +712,11 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
     recording_writer_close(record.writer);
     signal(SIGXFSZ, record.old_xfsz);
     bool is_heap = record.heap && !result.heap_na[0];
-    if (r < 0 && result.samples == 0 && !record.offcpu && !record.io && !is_heap)
+    bool empty = result.samples == 0 && !record.offcpu && !record.io && !is_heap;
+    if (r < 0 && (empty || !record.begun)) {
         output_remove(result.path);
+        aside_undo(&record.aside, result.path);
+    }
     if (r == 0)
         *ret = result;
     return r;

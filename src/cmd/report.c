@@ -4,6 +4,7 @@
 #include "cmd/report_parts.h"
 
 #include "base/log.h"
+#include "cmd/newest.h"
 
 #include <errno.h>
 
@@ -13,7 +14,7 @@ static const struct opt report_options[] = {
     {"tree", 0, OPT_FLAG, offsetof(struct report_opts, tree), NULL, "the call tree from the root",
      NULL, NULL, false},
     {"callers", 0, OPT_TEXT, offsetof(struct report_opts, callers), "ID",
-     "who calls a function: an id from the table, or a name", NULL, NULL, false},
+     "who calls a function: an id from the table, a name, or a part of one", NULL, NULL, false},
     {"callees", 0, OPT_TEXT, offsetof(struct report_opts, callees), "ID", "what a function calls",
      NULL, NULL, false},
     {"annotate", 0, OPT_TEXT, offsetof(struct report_opts, annotate), "ID",
@@ -159,19 +160,20 @@ static int report_run(const struct cmd_call *call, struct why *why)
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct report_run run = {.opts = call->opts, .arena = &arena};
     int r = options_check(run.opts, why);
+    const char *path = call->argc > 0 ? call->argv[0] : NULL;
+    if (r == 0 && !path)
+        r = newest_recording(&arena, run.opts->series, &path, why);
+    if (r == 0 && !path)
+        r = why_set(why, WHY_USAGE, ENOENT, "name one; or make one: whyslow record -- COMMAND",
+                    "there is no recording in this folder");
     if (r == 0)
-        r = load(&run, call->argv[0], &run.main, why);
+        r = load(&run, path, &run.main, why);
     if (r == 0 && run.opts->diff)
         r = load_diff(&run, why);
     if (r == 0)
         r = report_draw(call, &run, why);
     recording_close(run.main.recording);
     recording_close(run.other.recording);
-    if (r == -ENODATA && why->kind == WHY_FAILED) {
-        /* Nothing failed: there is just nothing to conclude from. */
-        cmd_print_error(call->err, why);
-        return EXIT_INCONCLUSIVE;
-    }
     return r < 0 ? r : EXIT_DONE;
 }
 
@@ -187,17 +189,19 @@ static const struct cmd_example examples[] = {
 const struct command cmd_report = {
     .name = "report",
     .group = "Look into a recording",
-    .operands = "REC",
+    .operands = "[REC]",
     .summary = "rank what a recording has seen: functions, calls, lines, threads",
     .about =
         "Ranks the functions of a recording by the time spent in them themselves (self), with "
         "the time of all they called (total), a 95% interval of the share, and where they are. "
         "Ids such as f12 are stable for one recording, whatever the filters.\n\n"
         "The interval speaks of sampling: 95 of 100 such intervals hold the true share of the "
-        "run that was recorded. It does not speak of how one run differs from the next.",
+        "run that was recorded. It does not speak of how one run differs from the next.\n\n"
+        "Without REC the newest recording of this folder is read, or of the last run in "
+        "whyslow-out.",
     .options = report_options,
     .options_size = sizeof(struct report_opts),
-    .operands_min = 1,
+    .operands_min = 0,
     .operands_max = 1,
     .examples = examples,
     .run = report_run,

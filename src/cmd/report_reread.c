@@ -42,9 +42,9 @@ static int image_open(const struct image_info *info, const char *path, struct wh
     if (info->build_id.len == 0)
         return why_set(why, WHY_FAILED, ENOTSUP, NULL,
                        "'%s' has no build-id to know the file here by", path);
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    AUTO(fd_close) int fd = file_open_regular(path); /* a recording may name anything */
     if (fd < 0)
-        return why_errno(why, errno, NULL, "'%s'", path);
+        return why_errno(why, -fd, NULL, "'%s'", path);
     struct elf_file file = ELF_FILE_NONE;
     char build_id[2 * ELF_BUILD_ID_BYTES_MAX + 1] = "";
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);

@@ -1,11 +1,15 @@
 /* run: the whole loop in one command. Each step is a file beside this one. */
 #include "cmd/run_parts.h"
 
+#include "base/redact.h"
+#include "base/temporary.h"
 #include "base/text.h"
+#include "cmd/interrupts.h"
 #include "cmd/run_artifacts.h"
 #include "cmd/run_passes.h"
 #include "cmd/scenario.h"
 #include "host/fingerprint.h"
+#include "target/command.h"
 #include "target/interrupt.h"
 
 #include <errno.h>
@@ -20,8 +24,8 @@ enum { NOTE_BYTES_MAX = 1024 };
 static const struct opt run_options[] = {
     {"budget", 0, OPT_DURATION, AT(budget_ns), "TIME",
      "all of it takes this long: as many runs as fit (60s)", NULL, NULL, false, 0},
-    {"quick", 0, OPT_FLAG, AT(quick), NULL, "few runs: an answer within some 10 s", NULL, NULL,
-     false, 0},
+    {"quick", 0, OPT_FLAG, AT(quick), NULL,
+     "few runs and recordings: all of it takes 10 s (--budget 10s)", NULL, NULL, false, 0},
     {"deep", 0, OPT_FLAG, AT(deep), NULL,
      "more runs of everything, and every allocation (budget 5m)", NULL, NULL, false, 0},
     {"scenario", 0, OPT_FILE, AT(scenario), "FILE", "take command and settings from scenario.toml",
@@ -39,13 +43,14 @@ static const struct opt run_options[] = {
     {"ingest", 0, OPT_FILE, AT(ingest), "FILE",
      "perf.profile.* lines of the program, if it does not print them", NULL, NULL, false, 0},
     {"out", 'o', OPT_FILE, AT(out), "DIR", "folder for the artifacts; each run gets its own inside",
-     "whyslow-out", NULL, false, 0},
+     ARTIFACTS_FOLDER, NULL, false, 0},
     {"summary-out", 0, OPT_FILE, AT(summary_out), "FILE", "profile_result.json there, too", NULL,
      NULL, false, 0},
     {"force", 0, OPT_FLAG, AT(force), NULL,
      "go on where the result would be spoilt, and say so in it", NULL, NULL, false, 0},
     {"yes", 'y', OPT_FLAG, AT(yes), NULL, "run what was found in a folder without asking", NULL,
      NULL, false, 0},
+    KEEP_ARGUMENTS_OPTION(offsetof(struct run_opts, keep_arguments)),
     OUTPUT_OPTIONS(struct run_opts, output),
     {0},
 };
@@ -81,11 +86,11 @@ uint64_t run_left_ns(const struct run *run)
 
 void run_step(const struct run *run, int number, const char *text)
 {
-    fprintf(run->call->err, "[%d/5] ", number);
-    text_print(run->call->err, str_from(text));
-    fprintf(run->call->err, " (at %.1f of %.0f s)\n",
+    fprintf(run->call->notes, "[%d/5] ", number);
+    text_print(run->call->notes, str_from(text));
+    fprintf(run->call->notes, " (at %.1f of %.0f s)\n",
             (double)(clock_mono_ns() - run->start_ns) / 1e9, (double)run->plan.budget_ns / 1e9);
-    fflush(run->call->err);
+    fflush(run->call->notes);
 }
 
 /* 1: what is to be run. */
@@ -95,6 +100,10 @@ static int define(struct run *run, struct why *why)
     if (r < 0)
         return r;
     run->run_id = run_id_make(run->arena);
+    if (strcmp(run->opts->out, ARTIFACTS_FOLDER) == 0)
+        r = artifacts_default_check(run->plan.out, why);
+    if (r < 0)
+        return r;
     r = artifacts_folder_make(run->arena, run->plan.out, run->run_id, &run->folder, why);
     if (r == 0)
         run_step(run, 1, arena_printf(run->arena, "scenario: %s", run->plan.command));
@@ -148,9 +157,13 @@ static void scenario_keep(struct run *run)
     const struct baseline *b = &run->baseline;
     const struct run_plan *plan = &run->plan;
     bool same = b->runs.len > 1 && b->outputs == 1; /* one run may be any */
+    /* A check command with secrets is not kept: the output stands for it. */
+    const char *given = plan->golden.given;
+    bool secret_check = given && strcmp(command_text_shown(run->arena, given), given) != 0;
     char cwd[PATH_MAX];
     struct scenario scenario = {
         .argv = plan->argv,
+        .shown = plan->secrets > 0 ? redact_argv(run->arena, plan->argv, NULL) : NULL,
         .folder = getcwd(cwd, sizeof(cwd)),
         .input = plan->input ? plan->input : "/dev/null",
         .metric = plan->metric,
@@ -159,7 +172,7 @@ static void scenario_keep(struct run *run)
         .warmup = plan->warmup,
         .budget_ns = plan->budget_ns,
         .timeout_ns = plan->timeout_ns,
-        .golden = plan->golden.given ? plan->golden.given
+        .golden = plan->golden.given && !secret_check ? plan->golden.given
                   : same ? arena_printf(run->arena, "sha256:%s", b->runs.data[0].output_sha256)
                          : NULL,
         .run_id = run->run_id,
@@ -210,7 +223,8 @@ static int run_run(const struct cmd_call *call, struct why *why)
     run->arena = &arena;
     run->start_ns = clock_mono_ns();
     run->host = (struct host){.root = "", .arena = &arena};
-    interrupt_watch();
+    temporary_sweep();
+    interrupt_watch(interrupts_tell);
     int r = run_steps(run, why);
     if (r < 0 && interrupt_signal()) { /* that is why */
         cmd_print_error(call->err, why);

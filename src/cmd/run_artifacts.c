@@ -2,6 +2,9 @@
 #include "cmd/run_artifacts.h"
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/temporary.h"
+#include "base/trust.h"
 #include "present/run_files.h"
 
 #include <errno.h>
@@ -11,6 +14,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+int artifacts_default_check(const char *out, struct why *why)
+{
+    struct stat link, st;
+    if (lstat(out, &link) < 0)
+        return 0;
+    bool ours = link.st_uid == 0 || link.st_uid == geteuid();
+    if (ours && stat(out, &st) == 0 && trust_stat(&st))
+        return 0;
+    if (ours && S_ISLNK(link.st_mode) && stat(out, &st) < 0)
+        return 0; /* a link to nowhere: mkdir() has the words */
+    return why_set(why, WHY_USAGE, EPERM, "name a folder: --out DIR",
+                   "'%s' belongs to another user, or others may change it", out);
+}
 
 int artifacts_folder_make(struct arena *arena, const char *out, const char *run_id,
                           const char **ret, struct why *why)
@@ -23,7 +40,7 @@ int artifacts_folder_make(struct arena *arena, const char *out, const char *run_
     const char *folder = arena_printf(arena, "%s/%s", out, run_id);
     if (arena_failed(arena))
         return why_nomem(why);
-    if (mkdir(folder, 0777) < 0)
+    if (mkdir(folder, 0700) < 0)
         return why_errno(why, errno, "choose a folder you may write to: --out DIR",
                          "cannot create folder '%s'", folder);
     *ret = folder;
@@ -37,8 +54,14 @@ void artifacts_latest(const char *out, const char *run_id)
     int n = snprintf(temporary, sizeof(temporary), "%s/latest.%d.tmp", out, (int)getpid());
     if (n < 0 || (size_t)n >= sizeof(temporary))
         return;
+    struct stat st;
+    if (lstat(latest, &st) == 0 && (!S_ISLNK(st.st_mode) || st.st_uid != geteuid())) {
+        log_warning("'%s' is left as it is: it is %s", latest,
+                    S_ISLNK(st.st_mode) ? "another user's link" : "no link");
+        return;
+    }
     /* A link beside it and a rename: there is always one, and never half of one. */
-    unlink(temporary);
+    temporary_sweep_beside(latest, ".tmp");
     if (symlink(run_id, temporary) == 0 && rename(temporary, latest) < 0)
         unlink(temporary);
 }

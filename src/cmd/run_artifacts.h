@@ -7,10 +7,16 @@
 
 struct interpretation; /* analyze/interpretation.h */
 
+#define ARTIFACTS_FOLDER "whyslow-out" /* where --out names no other */
+/* A folder of that name which nobody asked for must be ours, be it by a link of ours: whoever made
+ * it could lead us anywhere. -EPERM when it is not. */
+MUST_USE int artifacts_default_check(const char *out, struct why *why);
+
 /* OUT/RUN-ID, made anew; -EEXIST when it is there already. */
 MUST_USE int artifacts_folder_make(struct arena *arena, const char *out, const char *run_id,
                                    const char **ret, struct why *why);
-/* Points OUT/latest to the run. A filesystem without links goes without. */
+/* Points OUT/latest to the run. A filesystem without links goes without; anything but a link of
+ * our own is left alone, with a warning. */
 void artifacts_latest(const char *out, const char *run_id);
 
 MUST_USE int artifact_write(const char *folder, const char *name, const char *text, size_t len,

@@ -94,7 +94,7 @@ static bool file_has(const struct search *s, const char *path, const char *needl
     struct why why = {0};
     if (!needle)
         return access(path, F_OK) == 0;
-    if (file_read(s->arena, path, FILE_BYTES_MAX, &text, &why) < 0)
+    if (file_read_regular(s->arena, path, FILE_BYTES_MAX, &text, &why) < 0)
         return false;
     if (strncmp(needle, "scripts.", 8) == 0)
         return script_is_there(text, needle + 8);
@@ -226,7 +226,11 @@ int run_discover(struct arena *arena, const char *folder, struct discovery *ret,
     struct search search = {.arena = arena, .folder = folder};
     struct discovery found = {0};
     const char *scenario = path_in(&search, "scenario.toml");
-    if (access(scenario, F_OK) == 0) {
+    struct stat st;
+    if (stat(scenario, &st) == 0) {
+        if (!S_ISREG(st.st_mode)) /* a pipe would be waited for */
+            return why_set(why, WHY_USAGE, EINVAL, "move it away, or name a command",
+                           "'%s' is not a regular file", scenario);
         *ret = (struct discovery){.scenario = scenario};
         return arena_failed(arena) ? why_nomem(why) : 0;
     }

@@ -35,6 +35,7 @@ static double allocator_share(struct arena *arena, const char *path)
     return share;
 }
 
+/* Of a recording of samples: it is what may be made exact. */
 static const char *memory_reason(struct arena *arena, const char *path)
 {
     struct recording *recording = NULL;
@@ -50,7 +51,7 @@ static const char *memory_reason(struct arena *arena, const char *path)
         char text[48];
         units_format(peak, UNIT_BYTES, text, sizeof(text));
         if (peak >= PEAK_BYTES_MIN && live >= LIVE_SHARE_MIN * peak)
-            reason = arena_printf(arena, "%.0f%% of a peak of %s still lives at the end",
+            reason = arena_printf(arena, "~%.0f%% of a peak of ~%s still lives at the end",
                                   live / peak * 100, text);
     }
     recording_close(recording);

@@ -2,6 +2,7 @@
 #include "cmd/run_golden.h"
 
 #include "base/clock.h"
+#include "base/temporary.h"
 #include "cmd/baseline.h"
 #include "target/command.h"
 
@@ -19,14 +20,10 @@ int run_golden_open(struct run_golden *golden, struct arena *arena, const struct
     *golden = (struct run_golden){.golden = given, .arena = arena};
     if (given->kind != GOLDEN_CHECK)
         return 0;
-    const char *folder = getenv("TMPDIR");
-    folder = folder && *folder ? folder : "/tmp";
-    int n = snprintf(golden->path, sizeof(golden->path), "%s/whyslow-output-XXXXXX", folder);
-    int fd = n > 0 && (size_t)n < sizeof(golden->path) ? mkstemp(golden->path) : -1;
-    if (fd < 0)
-        return why_errno(why, errno, "set TMPDIR to a folder you may write to",
-                         "cannot create a file for the output in '%s'", folder);
-    close(fd);
+    int r = temporary_file(golden->path);
+    if (r < 0)
+        return why_errno(why, -r, "set TMPDIR to a folder you may write to",
+                         "cannot create a file for the output in '%s'", golden->path);
     golden->output_path = golden->path;
     return 0;
 }
@@ -34,7 +31,7 @@ int run_golden_open(struct run_golden *golden, struct arena *arena, const struct
 void run_golden_close(struct run_golden *golden)
 {
     if (golden->output_path)
-        unlink(golden->output_path);
+        temporary_remove(golden->output_path);
     golden->output_path = NULL;
 }
 
@@ -62,7 +59,8 @@ static int check_run(const struct run_golden *golden, char *how, size_t size)
     }
     if (status_is_good(&result))
         return 0;
-    snprintf(how, size, "printed what the check command refuses (%.150s)", golden->golden->given);
+    snprintf(how, size, "printed what the check command refuses (%.150s)",
+             command_text_shown(golden->arena, golden->golden->given));
     return 1;
 }
 

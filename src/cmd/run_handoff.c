@@ -1,6 +1,7 @@
 /* What all of it says: on the terminal, and in the folder of the run. */
 #include "cmd/run_parts.h"
 
+#include "analyze/evidence_file.h"
 #include "cmd/run_artifacts.h"
 #include "cmd/run_pictures.h"
 #include "cmd/run_report.h"
@@ -11,6 +12,7 @@ static struct run_about about_of(const struct run *run)
 {
     return (struct run_about){
         .command = run->plan.command,
+        .secrets = run->plan.secrets,
         .run_id = run->run_id,
         .folder = run->folder,
         .scenario = run->plan.scenario,
@@ -91,9 +93,19 @@ static int report(struct run *run, struct why *why)
     return cmd_render(run->call, &run->opts->output, &rendered, why);
 }
 
+/* Before anything is made of it: whoever reads the folder again starts from the same. */
+static void evidence_keep(struct run *run)
+{
+    struct value root = evidence_input_value(run->arena, &run->input);
+    struct why why = {0};
+    int r = artifact_json(run->folder, "evidence.json", EVIDENCE_SCHEMA, &root, &why);
+    run_kept(run, "evidence.json", r, &why);
+}
+
 int run_hand_off(struct run *run, struct why *why)
 {
     run_step(run, 5, "interpretation");
+    evidence_keep(run);
     struct run_about about = about_of(run);
     int r = run_interpret(run->arena, &run->input, &about, &run->said, why);
     return r < 0 ? r : report(run, why);

@@ -9,16 +9,15 @@
 #include <unistd.h>
 
 /* What is kept for the runs under collectors, and for reading what they recorded. */
-#define PASSES             3
-#define PASS_SLOWDOWN      1.25
-#define PASS_EXTRA_NS      (700 * NS_PER_MS)
-#define INTERPRET_NS       NS_PER_SEC
-#define BASELINE_SHARE     0.5
-#define FIRST_RUN_SHARE    0.6
-#define FIRST_RUN_NS_MIN   NS_PER_SEC
-#define QUICK_NS           10e9
-#define QUICK_RUNS         6
-#define QUICK_FIRST_NS_MAX 60e9
+#define PASSES          3
+#define PASS_SLOWDOWN   1.25
+#define PASS_EXTRA_NS   (700 * NS_PER_MS)
+#define INTERPRET_NS    RUN_INTERPRET_NS
+#define BASELINE_SHARE  0.5
+#define FIRST_RUN_SHARE 0.6
+/* --quick has to leave time to record as much again as was measured. */
+#define FIRST_RUN_SHARE_QUICK 0.4
+#define FIRST_RUN_NS_MIN      NS_PER_SEC
 /* M6: a baseline that moves more than this between its first and last third is not one. */
 #define DRIFT_PERCENT_MAX 10
 #define CHECK_BUDGET_PART 4
@@ -26,11 +25,7 @@
 static uint64_t baseline_budget(void *context, double wall_ns)
 {
     struct run *run = context;
-    struct run_plan *plan = &run->plan;
-    /* --quick promises 10 s beyond the program's own for one of a second. A longer one gets what
-     * a warm-up, a plain run and the recorded ones need. */
-    if (plan->is_budget_open)
-        plan->budget_ns = (uint64_t)fmax(QUICK_NS + wall_ns, QUICK_NS / 2 + QUICK_RUNS * wall_ns);
+    const struct run_plan *plan = &run->plan;
     double rest = PASSES * (PASS_SLOWDOWN * wall_ns + (double)PASS_EXTRA_NS) + (double)INTERPRET_NS;
     double left = (double)run_left_ns(run) - rest;
     double allowed = fmin(left, BASELINE_SHARE * (double)plan->budget_ns);
@@ -90,8 +85,8 @@ static void baseline_say(struct run *run)
 static int baseline_run(struct run *run, struct ingest *ingest, struct why *why)
 {
     const struct run_plan *plan = &run->plan;
-    double first = plan->is_budget_open ? QUICK_FIRST_NS_MAX
-                                        : FIRST_RUN_SHARE * (double)run_left_ns(run);
+    double share = plan->depth == RUN_QUICK ? FIRST_RUN_SHARE_QUICK : FIRST_RUN_SHARE;
+    double first = share * (double)run_left_ns(run);
     struct baseline_opts opts = {
         .argv = plan->argv,
         .path = plan->path,
@@ -111,7 +106,7 @@ static int baseline_run(struct run *run, struct ingest *ingest, struct why *why)
     struct progress progress;
     uint64_t own_ns = run_own_cpu_ns(run);
     taken_read(&run->host, &before);
-    progress_begin(&progress, run->call->err, "baseline", plan->runs);
+    progress_begin(&progress, run->call->notes, "baseline", plan->runs);
     int r = baseline_measure(&opts, &progress, &run->baseline, why);
     progress_end(&progress);
     taken_read(&run->host, &after);

@@ -17,6 +17,9 @@
 
 #include <limits.h>
 
+/* What it takes to read what was recorded and to draw it. */
+#define RUN_INTERPRET_NS NS_PER_SEC
+
 enum run_depth { RUN_NORMAL, RUN_QUICK, RUN_DEEP };
 
 struct run_opts {
@@ -25,7 +28,7 @@ struct run_opts {
     bool quick, deep;
     const char *scenario, *input, *golden, *ingest;
     const char *out, *summary_out;
-    bool force, yes;
+    bool force, yes, keep_arguments;
     struct output_opts output;
 };
 
@@ -33,7 +36,8 @@ struct run_opts {
 struct run_plan {
     char *const *argv;
     char path[PATH_MAX];    /* of the program */
-    const char *command;    /* as a shell would take it */
+    const char *command;    /* as a shell would take it, without secrets */
+    unsigned secrets;       /* of argv, that are not in it */
     const char *scenario;   /* where it came from */
     const char *discovered; /* the folder or scenario it was found in; NULL: it was named */
     const char *check;      /* a functional check that was found with it; NULL */
@@ -43,7 +47,6 @@ struct run_plan {
     const char *metric;
     uint32_t runs, warmup;
     uint64_t budget_ns, timeout_ns;
-    bool is_budget_open; /* nobody said it: the length of a run has a say */
     enum run_depth depth;
     const char *out, *summary_out, *ingest; /* good from where we work */
 };

@@ -27,6 +27,13 @@
 #define PAID_SHARE_MIN 0.25
 #define CPU_SHARE_MIN  0.1
 enum { SAMPLES_FEW = 100, ROUNDS_DEEP = 3 };
+/* A thread that lives for less than a period is not sampled: where samples show less than this
+ * share of the CPU time, the period is made so many times shorter. */
+#define SEEN_SHARE_MIN 0.5
+enum { RATE_FACTOR = 10, SAMPLES_DUE_MIN = 20 };
+
+static const char cut_na[] = "the budget ended it before the run was over; give more with "
+                             "--budget";
 
 /* How a pass can be made, the best first. */
 struct mode {
@@ -78,9 +85,11 @@ static const struct pass passes[] = {
 /* One run under collectors. */
 struct round {
     const struct mode *mode;
+    uint32_t rate_hz; /* of CPU samples */
     const char *path;
     const char *na; /* why it counts for nothing; NULL: it counts */
     bool failed;    /* another mode may fare better */
+    bool cut;       /* the budget ended it */
     double wall_ns;
     double cpu_ns;
     double overhead; /* NaN: not known */
@@ -100,23 +109,30 @@ static double round_estimate_ns(const struct run *run)
     return usual_wall_ns(run) * SLOWDOWN + (double)EXTRA_NS;
 }
 
+static uint64_t run_left_to_record_ns(const struct run *run)
+{
+    uint64_t left_ns = run_left_ns(run);
+    return left_ns > RUN_INTERPRET_NS ? left_ns - RUN_INTERPRET_NS : 0;
+}
+
 /* So many rounds: this one, and those that are to come. */
 static bool rounds_fit(const struct run *run, size_t count)
 {
-    return (double)count * round_estimate_ns(run) <= (double)run_left_ns(run);
+    return (double)count * round_estimate_ns(run) <= (double)run_left_to_record_ns(run);
 }
 
-static struct record_run_opts round_opts(struct run *run, const struct mode *mode, char *cache,
-                                         size_t cache_size)
+static struct record_run_opts round_opts(struct run *run, const struct mode *mode, uint32_t rate_hz,
+                                         char *cache, size_t cache_size)
 {
     double wall_ns = usual_wall_ns(run);
     uint64_t snapshot_ns = isnan(wall_ns) ? NS_PER_SEC : (uint64_t)(wall_ns / HEAP_SNAPSHOTS);
     bool io = mode->axes & AXIS_BIT_IO, waits = mode->axes & AXIS_BIT_WAITS;
     return (struct record_run_opts){
-        .cpu = {.rate_hz = CPU_RATE_HZ,
+        .cpu = {.rate_hz = rate_hz,
                 .stacks = PERF_STACKS_SLICE,
                 .command = run->plan.command,
                 .no_samples = !(mode->axes & AXIS_BIT_CPU),
+                .no_code = run->plan.depth == RUN_QUICK,
                 .cache_dir = symbols_cache_dir(cache, cache_size)},
         .offcpu = {.waits = waits, .locks = waits && mode->locks},
         .io = {.calls = io, .stacks = io && mode->stacks, .requests = io},
@@ -125,21 +141,24 @@ static struct record_run_opts round_opts(struct run *run, const struct mode *mod
                  .snapshot_ns = MAX(snapshot_ns, (uint64_t)SNAPSHOT_NS_MIN)},
         .argv = run->plan.argv,
         .program = run->plan.path,
-        .progress = run->call->err,
+        .progress = run->call->notes,
         .apart = true,
         .input_path = run->plan.input,
     };
 }
 
 /* Did it do what it does without us? NULL, or what was different. */
-static const char *round_judge(struct run *run, const struct spawn_result *result, bool part)
+static const char *round_judge(struct run *run, const struct round *round, bool part)
 {
     const struct baseline *b = &run->baseline;
+    const struct spawn_result *result = &round->result.spawned;
     char how[128];
     if (result->interrupted || interrupt_signal())
         return "interrupted";
     if (part)
         return NULL;
+    if (round->cut)
+        return cut_na;
     if (result->timed_out)
         return arena_printf(run->arena,
                             "the program did not end within %d times its usual time while it was "
@@ -156,39 +175,56 @@ static const char *round_judge(struct run *run, const struct spawn_result *resul
     return NULL;
 }
 
-static void round_record(struct run *run, const struct mode *mode, const char *path,
-                         struct round *ret)
+/* The beginning of a run is what there is: its figures are of that. */
+static void part_take(struct run *run, struct round *round)
+{
+    uint64_t wall_ns = round->result.spawned.wall_ns;
+    char seen[48];
+    units_format((double)wall_ns, UNIT_NS, seen, sizeof(seen));
+    run_note(run, &run->missing, "%s holds the first %s of a run: the budget ended it", round->path,
+             seen);
+    round->na = NULL;
+    round->wall_ns = round->overhead = NAN;
+    if (isnan(usual_wall_ns(run))) /* what there is to divide up is what was seen */
+        run->input.costs.wall_ns = (double)wall_ns;
+}
+
+static void round_record(struct run *run, const struct mode *mode, uint32_t rate_hz,
+                         const char *path, struct round *ret)
 {
     char cache[PATH_MAX];
     double usual_ns = usual_wall_ns(run);
     bool part = isnan(usual_ns) || !rounds_fit(run, 1);
-    struct record_run_opts opts = round_opts(run, mode, cache, sizeof(cache));
-    uint64_t left_ns = MAX(run_left_ns(run), (uint64_t)(PART_NS_MIN + EXTRA_NS)) - EXTRA_NS;
+    struct record_run_opts opts = round_opts(run, mode, rate_hz, cache, sizeof(cache));
+    uint64_t left_ns = MAX(run_left_to_record_ns(run), (uint64_t)(PART_NS_MIN + EXTRA_NS)) -
+                       EXTRA_NS;
+    uint64_t stuck_ns = part ? UINT64_MAX : TIMEOUT_FACTOR * (uint64_t)usual_ns + TIMEOUT_NS;
     opts.output = path;
-    opts.timeout_ns = part ? left_ns : TIMEOUT_FACTOR * (uint64_t)usual_ns + TIMEOUT_NS;
-    *ret = (struct round){.mode = mode, .path = path, .wall_ns = NAN, .overhead = NAN};
+    opts.timeout_ns = MIN(left_ns, stuck_ns);
+    *ret = (struct round){
+        .mode = mode, .rate_hz = rate_hz, .path = path, .wall_ns = NAN, .overhead = NAN};
     struct why why = {0};
+    uint64_t start_ns = clock_mono_ns();
     int r = record_into_file(&opts, &ret->result, &why);
     if (r == 0 && (mode->axes & AXIS_BIT_HEAP) && ret->result.heap_na[0])
         r = record_heap_unseen(&ret->result, &why);
     if (r < 0) {
         ret->failed = true;
         bool too_little = r == -ENODATA && (mode->axes & AXIS_BIT_HEAP) && !mode->exact;
+        ret->cut = too_little && left_ns < stuck_ns &&
+                   clock_mono_ns() - start_ns >= opts.timeout_ns;
         ret->na = interrupt_signal() ? "interrupted"
+                  : ret->cut         ? cut_na
                   : too_little       ? "too little is allocated to sample one in 512 KiB"
                                      : arena_dup(run->arena, why.what);
         return;
     }
     const struct spawn_result *spawned = &ret->result.spawned;
-    ret->na = round_judge(run, spawned, part);
+    ret->cut = spawned->timed_out && left_ns < stuck_ns;
+    ret->na = round_judge(run, ret, part);
     ret->samples = ret->result.samples;
-    if (part && spawned->timed_out) {
-        char seen[48];
-        units_format((double)spawned->wall_ns, UNIT_NS, seen, sizeof(seen));
-        run_note(run, &run->missing, "%s holds the first %s of a run: the budget ended it", path,
-                 seen);
-        if (isnan(usual_ns)) /* what there is to divide up is what was seen */
-            run->input.costs.wall_ns = (double)spawned->wall_ns;
+    if (part && ret->cut && !ret->na) {
+        part_take(run, ret);
         return;
     }
     ret->wall_ns = (double)spawned->wall_ns;
@@ -272,7 +308,7 @@ static void rounds_more(struct run *run, const struct pass *pass, struct round *
     while (count < (deep ? ROUNDS_DEEP : 2) && !rounds[0].na && !interrupt_signal() &&
            rounds_fit(run, 1 + passes_after(pass)) && (deep || round_is_dear(run, kept))) {
         const char *path = path_beside(run, pass, count == 1 ? "second" : "third");
-        round_record(run, kept->mode, path, &rounds[count++]);
+        round_record(run, kept->mode, kept->rate_hz, path, &rounds[count++]);
     }
     size_t middle = round_middle(rounds, count);
     for (size_t i = 1; i < count; i++)
@@ -295,7 +331,7 @@ static void pass_cheapen(struct run *run, const struct pass *pass, struct round 
            !(cheaper->axes & ~kept->mode->axes) && !interrupt_signal() &&
            rounds_fit(run, 1 + passes_after(pass))) {
         struct round other;
-        round_record(run, cheaper, path_beside(run, pass, "cheaper"), &other);
+        round_record(run, cheaper, kept->rate_hz, path_beside(run, pass, "cheaper"), &other);
         bool better = !other.na && other.wall_ns < kept->wall_ns;
         run_note(run, &run->marks, "%s: recording %s slows the program down by %.0f%%: %s%s",
                  pass->name, kept->mode->what, kept->overhead * 100,
@@ -338,6 +374,14 @@ static void pass_skip(struct run *run, const struct pass *pass, const char *why)
     run_note(run, &run->missing, "%s: not recorded: %s", pass->name, why);
 }
 
+static void exact_missed(struct run *run, const struct round *kept, const char *reason)
+{
+    if (!kept->na)
+        run_note(run, &run->missing,
+                 "allocations are sampled, although %s: the budget left no time to count all",
+                 reason);
+}
+
 /* What else the heap needs: every allocation, when samples tell too little. */
 static void heap_escalate(struct run *run, const struct pass *pass, struct round *kept)
 {
@@ -347,14 +391,13 @@ static void heap_escalate(struct run *run, const struct pass *pass, struct round
     if (kept->mode == exact || interrupt_signal() || !reason)
         return;
     if (!rounds_fit(run, 1)) {
-        if (!kept->failed)
-            run_note(run, &run->missing,
-                     "allocations are sampled, although %s: the budget left no time to count all",
-                     reason);
+        exact_missed(run, kept, reason);
         return;
     }
     struct round other;
-    round_record(run, exact, path_beside(run, pass, "exact"), &other);
+    round_record(run, exact, kept->rate_hz, path_beside(run, pass, "exact"), &other);
+    if (other.cut)
+        exact_missed(run, kept, reason);
     bool better = !other.na && !round_is_dear(run, &other);
     if (better && !kept->failed)
         run_note(run, &run->notes, "level 3: every allocation was counted, because %s", reason);
@@ -366,6 +409,42 @@ static void heap_escalate(struct run *run, const struct pass *pass, struct round
     round_choose(kept, &other, better || kept->na);
 }
 
+/* Samples that CPU time of plain runs is worth: that of the program alone where the kernel's is not
+ * sampled. */
+static double samples_due(const struct run *run, const struct round *kept)
+{
+    bool whole = !kept->result.kernel_na[0];
+    const struct summary *cpu = &run->baseline.summaries[whole ? METRIC_CPU_TIME : METRIC_USER];
+    return cpu->count > 0 ? cpu->median / NS_PER_SEC * kept->rate_hz : 0;
+}
+
+static void samples_escalate(struct run *run, const struct pass *pass, struct round *kept)
+{
+    double due = samples_due(run, kept);
+    if (kept->na || kept->cut || !(kept->mode->axes & AXIS_BIT_CPU) || due < SAMPLES_DUE_MIN ||
+        (double)kept->samples >= SEEN_SHARE_MIN * due || interrupt_signal())
+        return;
+    const char *seen = arena_printf(
+        run->arena,
+        "CPU samples show %.0f%% of the CPU time: threads that live for "
+        "less than %.1f ms are not sampled",
+        (double)kept->samples / due * 100, 1e3 / kept->rate_hz);
+    if (!rounds_fit(run, 1 + passes_after(pass))) {
+        run_note(run, &run->missing, "%s; the budget left no time to sample faster", seen);
+        return;
+    }
+    struct round other;
+    uint32_t rate_hz = kept->rate_hz * RATE_FACTOR;
+    round_record(run, kept->mode, rate_hz, path_beside(run, pass, "faster"), &other);
+    /* Without a sample the axis is n/a: then one that costs too much is better than none, and says
+     * what it costs. */
+    bool better = !other.na && (kept->samples == 0 || !round_is_dear(run, &other)) &&
+                  (double)other.samples / RATE_FACTOR > (double)kept->samples;
+    run_note(run, &run->notes, "%s; %s %u times a second", seen,
+             better ? "recorded again," : "no better when sampled", rate_hz);
+    round_choose(kept, &other, better);
+}
+
 /* A program that waits has few samples, and needs none. */
 static void samples_say(struct run *run, const struct round *kept)
 {
@@ -373,7 +452,8 @@ static void samples_say(struct run *run, const struct round *kept)
     bool computes = costs->cpu_ns > CPU_SHARE_MIN * costs->wall_ns;
     if (!kept->na && (kept->mode->axes & AXIS_BIT_CPU) && kept->samples < SAMPLES_FEW && computes)
         run_note(run, &run->marks,
-                 "only %llu CPU samples: too few to rank functions by; give the program more work",
+                 "only %llu CPU samples: shares are rough, and functions with a small one are "
+                 "missing; give the program more work",
                  (unsigned long long)kept->samples);
 }
 
@@ -386,7 +466,7 @@ static void pass_run(struct run *run, const struct pass *pass)
         return;
     }
     double need_ns = round_estimate_ns(run);
-    if (!is_first && !(need_ns <= (double)run_left_ns(run))) {
+    if (!is_first && !(need_ns <= (double)run_left_to_record_ns(run))) {
         pass_skip(run, pass, "the budget left no time for it; give more with --budget");
         return;
     }
@@ -396,17 +476,20 @@ static void pass_run(struct run *run, const struct pass *pass)
         mode = &pass->modes[1];
     struct round kept;
     const char *path = arena_printf(run->arena, "%s/%s", run->folder, pass->artifact);
-    round_record(run, mode, path, &kept);
+    round_record(run, mode, CPU_RATE_HZ, path, &kept);
+    if (is_first && kept.cut && kept.na && !interrupt_signal())
+        part_take(run, &kept); /* without this axis nothing could be said at all */
     const char *first_na = kept.na;
     while (kept.failed && !interrupt_signal() && !(pass->axes & AXIS_BIT_HEAP) &&
            kept.mode + 1 < pass->modes + pass->mode_count) {
         recording_remove(path);
-        round_record(run, kept.mode + 1, path, &kept);
+        round_record(run, kept.mode + 1, CPU_RATE_HZ, path, &kept);
     }
     if (first_na && !kept.na)
         run_note(run, &run->missing, "%s: %s", mode->what, first_na);
     if (kept.na && first_na)
         kept.na = first_na;
+    samples_escalate(run, pass, &kept);
     rounds_more(run, pass, &kept);
     pass_cheapen(run, pass, &kept);
     axes_fill(run, pass, &kept); /* the next question is asked of it */

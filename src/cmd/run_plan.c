@@ -8,6 +8,7 @@
 #include "target/program.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,12 +37,13 @@ static int counts_make(const struct run_opts *opts, const struct scenario *scena
         return why_set(why, WHY_USAGE, EINVAL, "leave one of them out",
                        "--quick and --deep exclude each other");
     plan->depth = opts->quick ? RUN_QUICK : opts->deep ? RUN_DEEP : RUN_NORMAL;
-    plan->runs = scenario->runs ? scenario->runs : runs[plan->depth];
+    /* How deep was typed: that wins over a scenario, as any option does. */
+    bool typed = plan->depth != RUN_NORMAL;
+    plan->runs = scenario->runs && !typed ? scenario->runs : runs[plan->depth];
     plan->warmup = scenario->has_warmup ? scenario->warmup : 1;
-    plan->budget_ns = opts->budget_ns       ? opts->budget_ns
-                      : scenario->budget_ns ? scenario->budget_ns
-                                            : budgets_s[plan->depth] * NS_PER_SEC;
-    plan->is_budget_open = opts->quick && !opts->budget_ns && !scenario->budget_ns;
+    plan->budget_ns = opts->budget_ns                 ? opts->budget_ns
+                      : scenario->budget_ns && !typed ? scenario->budget_ns
+                                                      : budgets_s[plan->depth] * NS_PER_SEC;
     plan->timeout_ns = opts->timeout_ns       ? opts->timeout_ns
                        : scenario->timeout_ns ? scenario->timeout_ns
                                               : TIMEOUT_S * NS_PER_SEC;
@@ -110,12 +112,18 @@ static int command_make(struct run *run, const struct scenario *scenario, struct
     if (r < 0)
         return r;
     plan->argv = line.argv;
-    plan->command = command_quote(run->arena, line.argv);
+    plan->command = command_shown(run->arena, line.argv);
+    plan->secrets = command_secrets(run->arena, line.argv);
     plan->scenario = typed              ? "command line"
                      : plan->discovered ? plan->discovered
                                         : run->opts->scenario;
     snprintf(plan->path, sizeof(plan->path), "%s", line.path);
     return 0;
+}
+
+static bool can_ask(const struct run *run)
+{
+    return !run->opts->yes && isatty(STDIN_FILENO) && isatty(fileno(run->call->err));
 }
 
 /* Programs of others are not run unasked. */
@@ -125,7 +133,7 @@ static int discovery_agree(const struct run *run, const char *folder, const char
     FILE *err = run->call->err;
     if (run->opts->yes)
         return 0;
-    if (!isatty(STDIN_FILENO) || !isatty(fileno(err)))
+    if (!can_ask(run))
         return why_set(why, WHY_USAGE, EPERM,
                        arena_printf(run->arena,
                                     "whyslow run --yes '%s'; or: cd '%s' && whyslow run -- %s",
@@ -137,6 +145,32 @@ static int discovery_agree(const struct run *run, const char *folder, const char
     if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
         return 0;
     return why_set(why, WHY_USAGE, EPERM, "name the command: whyslow run -- COMMAND", "not run");
+}
+
+/* Does the path lead out of the folder? What cannot be told does. */
+static bool lies_outside(const char *folder, const char *path)
+{
+    char outer[PATH_MAX], inner[PATH_MAX];
+    if (!realpath(folder, outer) || !realpath(path, inner))
+        return true;
+    size_t len = strcmp(outer, "/") == 0 ? 0 : strlen(outer);
+    return strncmp(inner, outer, len) != 0 || (inner[len] != '/' && inner[len] != '\0');
+}
+
+/* What a folder's scenario works in and reads elsewhere is part of what is agreed to. */
+static const char *elsewhere_text(struct arena *arena, const char *folder,
+                                  const struct scenario *scenario)
+{
+    const char *text = "", *input = scenario->input;
+    if (lies_outside(folder, scenario->folder))
+        text = arena_printf(arena, "; works in another folder: %s", scenario->folder);
+    if (!input || strcmp(input, "null") == 0 || strcmp(input, "/dev/null") == 0)
+        return text;
+    if (input[0] != '/')
+        input = arena_printf(arena, "%s/%s", scenario->folder, input);
+    return lies_outside(folder, input)
+               ? arena_printf(arena, "%s; its input is another folder's: %s", text, input)
+               : text;
 }
 
 /* A folder as the only operand: its scenario, or what its build has. */
@@ -154,6 +188,10 @@ static int folder_take(struct run *run, struct scenario *scenario, struct why *w
         plan->discovered = found.scenario;
         plan->chosen = arena_printf(run->arena, "the folder's own %s", found.scenario);
         r = scenario_read(run->arena, found.scenario, scenario, why);
+        /* A check is a command, too: it is agreed to only if it is shown. */
+        if (r == 0 && scenario->golden && strncmp(scenario->golden, "sha256:", 7) != 0)
+            plan->chosen = arena_printf(run->arena, "%s; functional check: %s", plan->chosen,
+                                        scenario->golden);
     } else if (r == 0) {
         plan->discovered = folder;
         plan->chosen = arena_printf(run->arena, "%s%s%s", found.why,
@@ -166,13 +204,19 @@ static int folder_take(struct run *run, struct scenario *scenario, struct why *w
         return r;
     if (!scenario->folder)
         scenario->folder = folder;
+    plan->chosen = arena_printf(run->arena, "%s%s", plan->chosen,
+                                elsewhere_text(run->arena, folder, scenario));
     const char *command = scenario->argv ? command_quote(run->arena, scenario->argv)
                                          : scenario->text;
+    /* Who is asked sees all of it: a part that looks like a secret would be a place to hide. */
+    const char *shown = command_text_shown(run->arena, command);
+    const char *chosen = command_text_shown(run->arena, plan->chosen);
     fputs("whyslow: found ", err);
-    text_print(err, str_from(command));
+    text_print(err, str_from(can_ask(run) ? command : shown));
     fputs(": ", err);
-    text_print(err, str_from(plan->chosen));
+    text_print(err, str_from(can_ask(run) ? plan->chosen : chosen));
     fputc('\n', err);
+    plan->chosen = chosen;
     return discovery_agree(run, folder, command, why);
 }
 

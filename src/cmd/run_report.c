@@ -267,6 +267,7 @@ static const struct {
     {"scenario", "scenario.toml", false, NULL},
     {"fingerprint", "fingerprint.json", false, NULL},
     {"baseline", "baseline.json", false, NULL},
+    {"evidence", "evidence.json", false, NULL},
     {"hotspots", "hotspots.json", false, NULL},
     {"suspicions", "suspicions.json", false, NULL},
     {"ledger", "ledger.json", false, NULL},

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/progress.h"
+#include "cmd/interrupts.h"
 #include "cmd/scale_report.h"
 #include "host/fingerprint.h"
 #include "stats/random.h"
@@ -31,6 +32,7 @@ struct scale_opts {
     const char *input;
     const char *svg;
     bool ignore_failure;
+    bool keep_arguments;
     struct output_opts output;
 };
 
@@ -49,17 +51,19 @@ static const struct opt scale_options[] = {
     {"warmup", 'w', OPT_U32, offsetof(struct scale_opts, warmup), "N",
      "runs of every step before them, not counted", "1", NULL, false},
     {"budget", 0, OPT_DURATION, offsetof(struct scale_opts, budget_ns), "TIME",
-     "stop when this time is spent, after at least 3 runs a step", "60s", NULL, false},
+     "stop when this time is spent; sizes too large for 3 rounds of it are left out", "60s", NULL,
+     false},
     {"timeout", 0, OPT_DURATION, offsetof(struct scale_opts, timeout_ns), "TIME",
      "end a run that takes longer than this", "10m", NULL, false},
     {"shell", 'S', OPT_TEXT, offsetof(struct scale_opts, shell), "SHELL",
-     "run the command through this shell", NULL, NULL, false},
+     "run the command through this shell; without it sh, if it needs one", NULL, NULL, false},
     {"input", 0, OPT_FILE, offsetof(struct scale_opts, input), "FILE",
      "file for its standard input; {n} is replaced here too", NULL, NULL, false},
     {"ignore-failure", 'i', OPT_FLAG, offsetof(struct scale_opts, ignore_failure), NULL,
      "go on although a run exits with a failure", NULL, NULL, false},
     {"svg", 0, OPT_FILE, offsetof(struct scale_opts, svg), "FILE", "write the plot as SVG", NULL,
      NULL, false},
+    KEEP_ARGUMENTS_OPTION(offsetof(struct scale_opts, keep_arguments)),
     OUTPUT_OPTIONS(struct scale_opts, output),
     {0},
 };
@@ -119,6 +123,7 @@ struct plan {
     const struct cmd_call *call;
     struct scale *scale;
     struct command_line lines[SCALE_STEPS_MAX];
+    struct bench_run first[SCALE_STEPS_MAX]; /* of each step */
     uint64_t random;
     uint64_t deadline_ns;
 };
@@ -130,15 +135,16 @@ static int plan_commands(struct plan *plan, struct why *why)
         return why_set(why, WHY_USAGE, EINVAL,
                        "such as: whyslow scale 'sort --parallel={n} data.txt'",
                        "the command has no {n}, so every step would be the same");
+    const char *shell = command_shell_for(scale->arena, plan->opts->shell, &scale->command, 1);
     for (size_t i = 0; i < scale->count; i++) {
         struct scale_step *step = &scale->steps[i];
-        step->command = substitute(scale->arena, scale->command, step->units);
-        step->result.command = step->result.name = step->command;
-        int r = command_line_parse(scale->arena, step->command, plan->opts->shell, &plan->lines[i],
-                                   why);
+        const char *command = substitute(scale->arena, scale->command, step->units);
+        int r = command_line_parse(scale->arena, command, shell, &plan->lines[i], why);
         if (r < 0)
             return r;
+        step->command = step->result.command = step->result.name = plan->lines[i].text;
     }
+    scale->command = command_text_shown(scale->arena, scale->command);
     return 0;
 }
 
@@ -154,7 +160,9 @@ static int failure(const struct scale_step *step, const struct bench_run *run, s
                    "'%s' exited with status %d", step->command, WEXITSTATUS(run->status));
 }
 
-static int run_step(struct plan *plan, size_t index, bool counted, struct why *why)
+/* 1: it was ended at `limit_ns`, which is the budget's. */
+static int run_once(struct plan *plan, size_t index, uint64_t limit_ns, struct bench_run *run,
+                    struct why *why)
 {
     struct scale_step *step = &plan->scale->steps[index];
     const struct command_line *line = &plan->lines[index];
@@ -163,33 +171,89 @@ static int run_step(struct plan *plan, size_t index, bool counted, struct why *w
         .path = line->path,
         .input = plan->opts->input ? substitute(plan->scale->arena, plan->opts->input, step->units)
                                    : NULL,
-        .timeout_ns = plan->opts->timeout_ns,
+        .timeout_ns = MAX(MIN(plan->opts->timeout_ns, limit_ns), (uint64_t)NS_PER_MS),
     };
-    struct bench_run run = {0};
-    int r = measure_run(&opts, &run, step->result.missing, why);
-    if (r < 0)
+    *run = (struct bench_run){0};
+    int r = measure_run(&opts, run, step->result.missing, why);
+    if (r < 0 || interrupt_signal() != 0)
         return r;
-    if (interrupt_signal() != 0)
-        return 0;
-    run.failed = run.timed_out || run.status != 0;
-    if (run.failed && !plan->opts->ignore_failure)
-        return failure(step, &run, why);
-    if (!counted)
-        return 0;
-    double cost = run.value[plan->scale->metric];
+    if (run->timed_out && limit_ns < plan->opts->timeout_ns)
+        return 1;
+    run->failed = run->timed_out || run->status != 0;
+    return run->failed && !plan->opts->ignore_failure ? failure(step, run, why) : 0;
+}
+
+static int run_count(struct plan *plan, size_t index, const struct bench_run *run, struct why *why)
+{
+    struct scale_step *step = &plan->scale->steps[index];
+    double cost = run->value[plan->scale->metric];
     if (isnan(cost))
         return why_set(why, WHY_DENIED, EOPNOTSUPP, "choose another --metric",
                        "%s could not be measured: %s", bench_metrics[plan->scale->metric].name,
                        step->result.missing[plan->scale->metric]
                            ? step->result.missing[plan->scale->metric]
                            : "no reason known");
-    if (VEC_PUSH(&step->result.runs, run) < 0 ||
-        (!run.timed_out && VEC_PUSH(&step->costs, cost) < 0))
+    if (VEC_PUSH(&step->result.runs, *run) < 0 ||
+        (!run->timed_out && VEC_PUSH(&step->costs, cost) < 0))
         return why_nomem(why);
     return 0;
 }
 
-/* All steps once, in an order of its own: what drifts with time hits all sizes alike. */
+static uint64_t budget_left_ns(const struct plan *plan)
+{
+    uint64_t now_ns = clock_mono_ns();
+    return now_ns < plan->deadline_ns ? plan->deadline_ns - now_ns : 0;
+}
+
+/* This step and all larger ones. */
+static void steps_leave_out(struct scale *scale, size_t from, double ns, bool ended)
+{
+    for (size_t i = from; i < scale->count; i++)
+        scale->left_out[scale->left_out_count++] = scale->steps[i].units;
+    scale->left_out_ns = ns;
+    scale->left_out_ended = ended;
+    scale->count = from;
+}
+
+/* Each size once, the small ones first: what does not fit into the budget with the rounds that are
+ * to follow is left out, foretold from the sizes before it or ended when it shows. */
+static int run_first(struct plan *plan, struct progress *progress, uint64_t *done, struct why *why)
+{
+    struct scale *scale = plan->scale;
+    double units[SCALE_STEPS_MAX], costs[SCALE_STEPS_MAX], sum_ns = 0;
+    for (size_t i = 0; i < scale->count && interrupt_signal() == 0; i++) {
+        struct bench_run *run = &plan->first[i];
+        /* Of as many sizes as a law needs, one round is better than none. */
+        uint64_t rounds = i < GROWTH_STEPS_MIN ? 1 : MIN(plan->opts->rounds, (uint32_t)ROUNDS_MIN);
+        uint64_t left_ns = budget_left_ns(plan);
+        double next_ns = growth_next(units, costs, i, scale->steps[i].units);
+        double all_ns = next_ns + (double)rounds * (sum_ns + next_ns);
+        if (i > 0 && all_ns > (double)left_ns) {
+            steps_leave_out(scale, i, next_ns, false);
+            return 0;
+        }
+        progress_update(progress, (*done)++, scale->steps[i].command);
+        double spare_ns = fmax(0, (double)left_ns - (double)rounds * sum_ns);
+        uint64_t limit_ns = (uint64_t)(spare_ns / (i > 0 ? (double)rounds + 1 : 1));
+        int r = run_once(plan, i, limit_ns, run, why);
+        if (r == 1 && i > 0) {
+            steps_leave_out(scale, i, (double)limit_ns, true);
+            return 0;
+        }
+        if (r == 1)
+            return why_set(why, WHY_FAILED, ETIMEDOUT, "raise --budget, or choose smaller sizes",
+                           "'%s' alone takes longer than the budget", scale->steps[i].command);
+        if (r < 0)
+            return r;
+        units[i] = scale->steps[i].units;
+        costs[i] = run->value[BENCH_WALL] * (double)NS_PER_MS;
+        sum_ns += costs[i];
+    }
+    return 0;
+}
+
+/* All steps once, in an order of its own: what drifts with time hits all sizes alike. 1: the
+ * budget ended it. */
 static int run_round(struct plan *plan, bool counted, struct progress *progress, uint64_t *done,
                      struct why *why)
 {
@@ -203,11 +267,31 @@ static int run_round(struct plan *plan, bool counted, struct progress *progress,
         order[k] = swap;
     }
     for (size_t i = 0; i < count && interrupt_signal() == 0; i++) {
+        struct bench_run run;
+        uint64_t left_ns = budget_left_ns(plan);
+        if (left_ns == 0)
+            return 1;
         progress_update(progress, (*done)++, plan->scale->steps[order[i]].command);
-        int r = run_step(plan, order[i], counted, why);
-        if (r < 0)
+        int r = run_once(plan, order[i], left_ns, &run, why);
+        if (r == 0 && counted && interrupt_signal() == 0)
+            r = run_count(plan, order[i], &run, why);
+        if (r != 0)
             return r;
     }
+    return 0;
+}
+
+/* Where not one round fitted, the first pass is all there is. */
+static int first_count(struct plan *plan, struct why *why)
+{
+    struct scale *scale = plan->scale;
+    for (size_t i = 0; i < scale->count; i++)
+        for (; scale->steps[i].result.runs.len == 0;) {
+            int r = run_count(plan, i, &plan->first[i], why);
+            if (r < 0)
+                return r;
+        }
+    scale->rounds = 1;
     return 0;
 }
 
@@ -217,24 +301,26 @@ static int run_rounds(struct plan *plan, struct why *why)
     struct progress progress;
     uint64_t done = 0;
     uint32_t rounds = plan->opts->rounds, warmup = plan->opts->warmup;
-    progress_begin(&progress, plan->call->err, "scale", (uint64_t)(rounds + warmup) * scale->count);
-    int r = 0;
-    for (uint32_t i = 0; i < warmup && r == 0 && interrupt_signal() == 0; i++)
+    progress_begin(&progress, plan->call->notes, "scale",
+                   (uint64_t)(rounds + warmup) * scale->count);
+    int r = run_first(plan, &progress, &done, why);
+    bool whole = r == 0 && interrupt_signal() == 0;
+    if (whole && warmup == 0)
+        r = first_count(plan, why);
+    for (uint32_t i = 1; i < warmup && r == 0 && interrupt_signal() == 0; i++)
         r = run_round(plan, false, &progress, &done, why);
     while (scale->rounds < rounds && r == 0 && interrupt_signal() == 0) {
-        if (scale->rounds >= ROUNDS_MIN && clock_mono_ns() >= plan->deadline_ns) {
-            scale->budget_spent = true;
-            break;
-        }
         r = run_round(plan, true, &progress, &done, why);
         scale->rounds += r == 0 && interrupt_signal() == 0;
     }
+    scale->budget_spent = r == 1;
+    r = r == 1 ? 0 : r;
     progress_end(&progress);
-    scale->interrupted = interrupt_signal() != 0;
-    if (r == 0 && scale->rounds == 0)
+    scale->signal = interrupt_signal();
+    if (r == 0 && scale->rounds == 0 && !whole)
         return why_set(why, WHY_FAILED, EINTR, "let it finish one round, or choose smaller sizes",
                        "interrupted before the first round was whole");
-    return r;
+    return r == 0 && scale->rounds == 0 ? first_count(plan, why) : r;
 }
 
 static int check(const struct scale_opts *opts, struct scale *scale, struct why *why)
@@ -293,7 +379,7 @@ static int scale_all(const struct scale_opts *opts, const struct cmd_call *call,
     struct host host = {.root = "", .arena = scale->arena};
     scale->fingerprint = fingerprint_read(&(struct fingerprint_input){
         .host = &host, .binary_na = "not read by scale", .folder = "."});
-    interrupt_watch();
+    interrupt_watch(interrupts_tell);
     r = run_rounds(plan, why);
     interrupt_unwatch();
     if (r == 0)
@@ -313,7 +399,11 @@ static int scale_run(const struct cmd_call *call, struct why *why)
         bench_result_deinit(&scale->steps[i].result);
         VEC_FREE(&scale->steps[i].costs);
     }
-    return r < 0 ? r : scale->interrupted ? EXIT_INCONCLUSIVE : EXIT_DONE;
+    if (scale->signal == 0)
+        return r < 0 ? r : EXIT_DONE;
+    if (r < 0)
+        cmd_print_error(call->err, why);
+    return 128 + scale->signal;
 }
 
 static const struct cmd_example examples[] = {
@@ -334,10 +424,12 @@ const struct command cmd_scale = {
     .about =
         "Runs the command at several sizes, each in place of {n}, all sizes once a round in random "
         "order, and says which law fits best: constant, log n, linear, n log n, quadratic or "
-        "cubic. The weights are Akaike's for small samples; 'first in draws' is how often the "
+        "cubic. The weights say what the sizes can tell; 'first in draws' is how often the "
         "law came out best when the runs were drawn anew.\n\n"
         "With --threads the universal scalability law is fitted: how much is done one thread at a "
-        "time, and from which number of threads on it gets slower.",
+        "time, and from which number of threads on it gets slower.\n\n"
+        "When interrupted it reports the whole rounds made by then, and exits with 128 and the "
+        "signal's number.",
     .options = scale_options,
     .options_size = sizeof(struct scale_opts),
     .stop = OPT_MIXED,

@@ -7,6 +7,8 @@
 #include <math.h>
 
 enum { SEED = 20, CURVE_POINTS = 60 };
+#define SURE     0.9 /* from this weight on a law is named alone */
+#define POSSIBLE 0.1 /* and from this one on beside others */
 
 static double reference_p95(const struct scale *scale)
 {
@@ -139,6 +141,18 @@ static const char *growth_words(const struct scale *scale)
     enum unit unit = bench_metrics[scale->metric].unit;
     units_format(growth_at(best, last->units), unit, now, sizeof(now));
     units_format(growth_at(best, last->units * 10), unit, then, sizeof(then));
+    bool constant = best->law == GROWTH_CONSTANT || next->law == GROWTH_CONSTANT;
+    if (best->weight < SURE && !constant) {
+        const char *either = arena_printf(arena, "%s or %s", law, growth_law_name(next->law));
+        for (size_t i = 2; i < GROWTH_LAWS; i++)
+            if (scale->laws[i].weight > POSSIBLE && scale->laws[i].law != GROWTH_CONSTANT)
+                either = arena_printf(arena, "%s or %s", either,
+                                      growth_law_name(scale->laws[i].law));
+        return arena_printf(arena,
+                            "%s (the range from %g to %g units cannot tell them apart): add larger "
+                            "steps",
+                            either, scale->steps[0].units, last->units);
+    }
     if (best->wins < 0.8 || best->weight < next->weight * 2)
         return arena_printf(arena,
                             "%s fits best, but %s is not ruled out: add larger steps or more runs",
@@ -191,16 +205,32 @@ static struct value scalability_value(const struct scale *scale)
     return map;
 }
 
+static const char *left_out_words(const struct scale *scale)
+{
+    const char *sizes = "";
+    char time[48];
+    for (size_t i = 0; i < scale->left_out_count; i++)
+        sizes = arena_printf(scale->arena, "%s%s%.0f", sizes, i ? ", " : "", scale->left_out[i]);
+    units_format(scale->left_out_ns, UNIT_NS, time, sizeof(time));
+    return arena_printf(scale->arena,
+                        "left out, since the budget is no larger: %s units (a run of %.0f %s %s); "
+                        "--budget allows more, --units names smaller ones",
+                        sizes, scale->left_out[0],
+                        scale->left_out_ended ? "was ended after" : "would take", time);
+}
+
 static struct value warnings_value(const struct scale *scale)
 {
     struct value list = value_list(scale->arena);
-    if (scale->interrupted)
+    if (scale->signal)
         value_append(&list, value_text("interrupted: fewer rounds than asked for"));
     else if (scale->budget_spent)
         value_append(&list, value_text(arena_printf(scale->arena,
                                                     "the budget ended after %zu rounds; --budget "
                                                     "allows more",
                                                     scale->rounds)));
+    if (scale->left_out_count > 0)
+        value_append(&list, value_text(left_out_words(scale)));
     for (size_t i = 0; i < scale->count; i++) {
         const struct scale_step *step = &scale->steps[i];
         size_t failed = step->result.runs.len - step->costs.len;

@@ -26,7 +26,11 @@ struct scale {
     size_t count;
     size_t rounds;
     bool budget_spent;
-    bool interrupted;
+    double left_out[SCALE_STEPS_MAX]; /* sizes too large for the budget; none of theirs is a step */
+    size_t left_out_count;
+    double left_out_ns;  /* what a run of the smallest of them takes, at least */
+    bool left_out_ended; /* it was begun, and ended at that time */
+    int signal;          /* that interrupted it, or 0 */
     struct growth_fit laws[GROWTH_LAWS];
     struct scalability_fit scalability;
     const char *fit_na; /* why there is no law; NULL when there is */

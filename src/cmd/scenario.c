@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/toml.h"
 #include "cmd/run_artifacts.h"
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 1000000 };
+enum { RUNS_MAX = 1000000, ARGUMENTS_BYTES_MAX = 8 * 1024 * 1024 };
 
 struct filler {
     struct arena *arena;
@@ -95,10 +96,54 @@ static const struct {
     {"golden", text_fill, offsetof(struct scenario, golden)},
     {"golden_output_sha256", golden_hash_fill, offsetof(struct scenario, golden)},
     {"run_id", text_fill, offsetof(struct scenario, run_id)},
+    {"arguments_file", text_fill, offsetof(struct scenario, arguments_file)},
 };
 
-static int entry_fill(const struct filler *f, const struct toml_entry *entry)
+#define HEX_ENDING "_hex"
+
+static int hex_read(const struct filler *f, const struct toml_entry *entry, const char *hex,
+                    const char **ret)
 {
+    size_t len = strlen(hex) / 2;
+    char *bytes = arena_alloc(f->arena, len + 1);
+    if (!bytes)
+        return why_nomem(f->why);
+    for (size_t i = 0; i < len; i++) {
+        uint64_t byte;
+        if (str_to_u64((struct str){hex + 2 * i, 2}, 16, &byte) < 0 || byte == 0)
+            return refuse(f, entry, "must be bytes as two hex digits each, and not 00");
+        bytes[i] = (char)byte;
+    }
+    if (strlen(hex) % 2 != 0)
+        return refuse(f, entry, "must be bytes as two hex digits each, and not 00");
+    bytes[len] = '\0';
+    *ret = bytes;
+    return 0;
+}
+
+/* "command_hex": a text that is no UTF-8, which TOML cannot have otherwise. */
+static int hex_undo(const struct filler *f, struct toml_entry *entry)
+{
+    size_t len = strlen(entry->key);
+    if (len <= strlen(HEX_ENDING) || strcmp(entry->key + len - strlen(HEX_ENDING), HEX_ENDING) != 0)
+        return 0;
+    int r = 0;
+    if (entry->value.kind == TOML_TEXT)
+        r = hex_read(f, entry, entry->value.text, &entry->value.text);
+    for (size_t i = 0; entry->value.kind == TOML_LIST && i < entry->value.list.len && r == 0; i++) {
+        const char *bytes = NULL;
+        r = hex_read(f, entry, entry->value.list.items[i], &bytes);
+        entry->value.list.items[i] = (char *)bytes; /* the arena's, as the list is */
+    }
+    entry->key = arena_dup_len(f->arena, entry->key, len - strlen(HEX_ENDING));
+    return r;
+}
+
+static int entry_fill(const struct filler *f, struct toml_entry *entry)
+{
+    int r = hex_undo(f, entry);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strcmp(keys[i].key, entry->key) == 0)
             return keys[i].fill(f, entry, (char *)f->scenario + keys[i].offset);
@@ -112,6 +157,34 @@ static const char *folder_resolve(struct arena *arena, const char *path, const c
     if (!folder || folder[0] == '/' || !slash)
         return folder;
     return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, folder);
+}
+
+/* Words that end with a NUL each. */
+static int arguments_read(struct arena *arena, const char *path, struct scenario *scenario,
+                          struct why *why)
+{
+    const char *file = folder_resolve(arena, path, scenario->arguments_file);
+    struct str text;
+    int r = file_read_regular(arena, file, ARGUMENTS_BYTES_MAX, &text, why);
+    if (r < 0) {
+        why_set_remedy(why, "its command held secrets: give it anew, whyslow run -- COMMAND");
+        return r;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++)
+        count += text.data[i] == '\0';
+    if (count == 0 || text.data[text.len - 1] != '\0')
+        return why_set(why, WHY_USAGE, EINVAL, "give the command anew: whyslow run -- COMMAND",
+                       "'%s' holds no command: words that end with a NUL each", file);
+    char **argv = arena_alloc(arena, (count + 1) * sizeof(*argv));
+    if (!argv)
+        return why_nomem(why);
+    for (size_t i = 0; i < count; i++) {
+        struct str word = str_cut(&text, '\0');
+        argv[i] = (char *)arena_dup_len(arena, word.data, word.len);
+    }
+    scenario->argv = argv;
+    return 0;
 }
 
 int scenario_read(struct arena *arena, const char *path, struct scenario *ret, struct why *why)
@@ -134,6 +207,11 @@ int scenario_read(struct arena *arena, const char *path, struct scenario *ret, s
         return why_set(why, WHY_USAGE, EINVAL,
                        "add a line: command = [\"./app\", \"--size\", \"10\"]",
                        "'%s' has no command", path);
+    if (scenario.arguments_file) {
+        r = arguments_read(arena, path, &scenario, why);
+        if (r < 0)
+            return r;
+    }
     scenario.folder = folder_resolve(arena, path, scenario.folder);
     if (arena_failed(arena))
         return why_nomem(why);
@@ -141,27 +219,74 @@ int scenario_read(struct arena *arena, const char *path, struct scenario *ret, s
     return 0;
 }
 
+static bool is_utf8(const char *text)
+{
+    int32_t code;
+    for (struct str rest = str_from(text); rest.len > 0;) {
+        size_t n = utf8_decode(rest, &code);
+        if (code < 0)
+            return false;
+        rest = (struct str){rest.data + n, rest.len - n};
+    }
+    return true;
+}
+
+/* As text, or as the bytes it has. */
+static void value_print(FILE *out, const char *value, bool hex)
+{
+    if (!hex) {
+        toml_text_print(out, str_from(value));
+        return;
+    }
+    fputc('"', out);
+    for (; *value; value++)
+        fprintf(out, "%02x", (unsigned char)*value);
+    fputc('"', out);
+}
+
 static void text_line(FILE *out, const char *key, const char *value)
 {
     if (!value)
         return;
-    fprintf(out, "%s = ", key);
-    toml_text_print(out, str_from(value));
+    bool hex = !is_utf8(value);
+    fprintf(out, "%s%s = ", key, hex ? HEX_ENDING : "");
+    value_print(out, value, hex);
     fputc('\n', out);
 }
 
 static void command_line_print(FILE *out, const struct scenario *scenario)
 {
-    if (!scenario->argv) {
+    char *const *argv = scenario->shown ? scenario->shown : scenario->argv;
+    if (!argv) {
         text_line(out, "command", scenario->text);
         return;
     }
-    fputs("command = [", out);
-    for (size_t i = 0; scenario->argv[i]; i++) {
+    bool hex = false;
+    for (size_t i = 0; argv[i]; i++)
+        hex = hex || !is_utf8(argv[i]);
+    fprintf(out, "command%s = [", hex ? HEX_ENDING : "");
+    for (size_t i = 0; argv[i]; i++) {
         fputs(i ? ", " : "", out);
-        toml_text_print(out, str_from(scenario->argv[i]));
+        value_print(out, argv[i], hex);
     }
     fputs("]\n", out);
+    if (scenario->shown)
+        text_line(out, "arguments_file", ARGUMENTS_FILE);
+}
+
+static int arguments_write(const char *folder, char *const *argv, struct why *why)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return why_nomem(why);
+    for (size_t i = 0; argv[i]; i++)
+        fwrite(argv[i], 1, strlen(argv[i]) + 1, out);
+    int r = fclose(out) != 0 ? why_nomem(why)
+                             : artifact_write(folder, ARGUMENTS_FILE, text, len, why);
+    free(text);
+    return r;
 }
 
 static void scenario_print(FILE *out, const struct scenario *scenario)
@@ -195,7 +320,9 @@ int scenario_write(const char *folder, const struct scenario *scenario, struct w
         free(text);
         return why_nomem(why);
     }
-    int r = artifact_write(folder, "scenario.toml", text, len, why);
+    int r = scenario->shown ? arguments_write(folder, scenario->argv, why) : 0;
+    if (r == 0)
+        r = artifact_write(folder, "scenario.toml", text, len, why);
     free(text);
     return r;
 }

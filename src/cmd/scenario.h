@@ -9,6 +9,13 @@
  *     budget_s = 60.0                        # time for measuring
  *     timeout_s = 600.0                      # of one run
  *     golden = "sha256:…"                    # or a file, or a check command
+ *     arguments_file = "arguments.0600"      # the words of the command, each ended by a NUL
+ *
+ * Where the command holds secrets, `command` is what may be shown, and arguments_file names a
+ * file of mode 0600 beside it with what is run.
+ *
+ * Any text may be given as its bytes in hex, under its key and "_hex", which is how one is written
+ * that is no UTF-8: command_hex = ["2e2f617070", "ff"].
  *
  * `run` writes one for every run; `bench --scenario` reads them. */
 #pragma once
@@ -20,6 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define ARGUMENTS_FILE "arguments.0600"
+
 struct scenario {
     char *const *argv; /* NULL: `text` is the command */
     const char *text;
@@ -29,6 +38,8 @@ struct scenario {
     uint32_t warmup;
     uint64_t budget_ns, timeout_ns; /* 0: not said */
     const char *run_id;
+    const char *arguments_file; /* relative to the file; when read, `argv` is from there */
+    char *const *shown;         /* written as the command, and argv to ARGUMENTS_FILE; or NULL */
 };
 
 /* An unknown key, a value of the wrong kind or out of range is refused with its line. */

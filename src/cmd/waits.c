@@ -341,7 +341,7 @@ static int waits_run(const struct cmd_call *call, struct why *why)
         axis_load_failed(&result, why);
     else
         r = waits_draw(call, &run, why);
-    return axis_end(call, &run.opts->axis, run.recording, &result, r, why);
+    return axis_end(&run.opts->axis, run.recording, &result, r);
 }
 
 static const struct cmd_example examples[] = {

@@ -73,8 +73,10 @@ struct pprof {
     struct protow message;
     struct gzip_writer *gzip;
     struct export_nodes nodes;
-    bool *frames, *functions, *images; /* which are used */
-    VEC(uint64_t) locations;           /* of the sample being written */
+    /* Ids of those that are used, 0: it is not. Some readers (Parca) want them to count from 1
+     * without a gap, in the order of their tables. */
+    uint64_t *frames, *functions, *images;
+    VEC(uint64_t) locations; /* of the sample being written */
     bool failed;
 };
 
@@ -160,11 +162,11 @@ static void write_sample(struct pprof *pprof, const struct profile_total *total)
     const struct profile *profile = pprof->profile;
     struct protow *message = &pprof->message;
     pprof->locations.len = 0;
-    /* Frame f is location f + 1: ids must not be 0, and frame 0 is "[no stack]". */
+    /* Frame 0 is "[no stack]". */
     uint32_t stack = total->stack;
     do {
         uint64_t frame = stack ? profile->stacks[stack].frame : 0;
-        if (VEC_PUSH(&pprof->locations, frame + 1) < 0)
+        if (VEC_PUSH(&pprof->locations, pprof->frames[frame]) < 0)
             pprof->failed = true;
         stack = stack ? profile->stacks[stack].parent : 0;
     } while (stack != 0);
@@ -198,7 +200,7 @@ static void write_mappings(struct pprof *pprof)
             continue;
         const struct image_info *image = &pprof->profile->images[i];
         protow_begin(message, PROFILE_MAPPING);
-        protow_uint(message, MAPPING_ID, i);
+        protow_uint(message, MAPPING_ID, pprof->images[i]);
         protow_uint(message, MAPPING_MEMORY_LIMIT, UINT64_MAX);
         protow_uint(message, MAPPING_FILENAME, string_id(pprof, image->path));
         protow_uint(message, MAPPING_BUILD_ID, string_id(pprof, image->build_id));
@@ -221,13 +223,13 @@ static void write_locations(struct pprof *pprof)
             continue;
         const struct profile_frame *frame = &profile->frames[i];
         protow_begin(message, PROFILE_LOCATION);
-        protow_uint(message, LOCATION_ID, i + 1);
-        protow_uint(message, LOCATION_MAPPING_ID, frame->image);
+        protow_uint(message, LOCATION_ID, pprof->frames[i]);
+        protow_uint(message, LOCATION_MAPPING_ID, pprof->images[frame->image]);
         protow_uint(message, LOCATION_ADDRESS, frame->address);
         for (uint32_t p = 0; p < frame->place_count; p++) {
             const struct profile_place *place = &profile->places[frame->places + p];
             protow_begin(message, LOCATION_LINE);
-            protow_uint(message, LINE_FUNCTION_ID, (uint64_t)place->function + 1);
+            protow_uint(message, LINE_FUNCTION_ID, pprof->functions[place->function]);
             protow_uint(message, LINE_LINE, place->line);
             protow_end(message);
         }
@@ -247,7 +249,7 @@ static void write_functions(struct pprof *pprof)
         struct str name = function->name.len ? function->name : STR("[unnamed]");
         struct str linkage = function->linkage.len ? function->linkage : name;
         protow_begin(message, PROFILE_FUNCTION);
-        protow_uint(message, FUNCTION_ID, i + 1);
+        protow_uint(message, FUNCTION_ID, pprof->functions[i]);
         protow_uint(message, FUNCTION_NAME, string_id(pprof, name));
         protow_uint(message, FUNCTION_SYSTEM_NAME, string_id(pprof, linkage));
         protow_uint(message, FUNCTION_FILENAME, string_id(pprof, function->file));
@@ -266,23 +268,36 @@ static void write_strings(struct pprof *pprof)
     }
 }
 
+/* From marks to ids. */
+static void ids_give(uint64_t *used, size_t first, size_t count)
+{
+    uint64_t id = 0;
+    for (size_t i = first; i < count; i++)
+        used[i] = used[i] ? ++id : 0;
+}
+
 static int pprof_begin(struct pprof *pprof, struct why *why)
 {
     const struct profile *profile = pprof->profile;
     int r = export_nodes_build(&pprof->arena, profile, &pprof->nodes, why);
     if (r < 0)
         return r;
-    pprof->frames = arena_alloc(&pprof->arena, profile->frame_count);
-    pprof->functions = arena_alloc(&pprof->arena, profile->function_count);
-    pprof->images = arena_alloc(&pprof->arena, profile->image_count);
+    pprof->frames = arena_alloc(&pprof->arena, profile->frame_count * sizeof(uint64_t));
+    pprof->functions = arena_alloc(&pprof->arena, profile->function_count * sizeof(uint64_t));
+    pprof->images = arena_alloc(&pprof->arena, profile->image_count * sizeof(uint64_t));
     if (!pprof->frames || !pprof->functions || !pprof->images)
         return why_nomem(why);
     for (size_t i = 1; i < pprof->nodes.count; i++) {
         const struct export_node *node = &pprof->nodes.nodes[i];
-        pprof->frames[node->frame] = true;
-        pprof->functions[profile->places[node->place].function] = true;
-        pprof->images[profile->frames[node->frame].image] = true;
+        pprof->frames[node->frame] = 1;
+        pprof->functions[profile->places[node->place].function] = 1;
+        pprof->images[profile->frames[node->frame].image] = 1;
     }
+    ids_give(pprof->frames, 0, profile->frame_count);
+    ids_give(pprof->functions, 0, profile->function_count);
+    if (profile->image_count > 0)
+        pprof->images[0] = 0; /* of no image */
+    ids_give(pprof->images, 1, profile->image_count);
     return 0;
 }
 

@@ -76,7 +76,7 @@ int flame_diff_build(struct arena *arena, const struct call_tree *tree,
                      struct why *why)
 {
     if (before->count == 0 || before->nodes[0].total_weight == 0)
-        return why_set(why, WHY_FAILED, ENODATA, "record it again, for longer",
+        return why_set(why, WHY_NOTHING, ENODATA, "record it again, for longer",
                        "there is nothing to compare with: the earlier profile has no samples");
     double total = (double)before->nodes[0].total_weight;
     bool shares = !isfinite(scale) || scale <= 0;

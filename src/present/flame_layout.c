@@ -115,7 +115,7 @@ int flame_layout_build(struct arena *arena, const struct call_tree *tree,
                        const struct flame_limits *limits, struct flame_layout *ret, struct why *why)
 {
     if (tree->count == 0 || tree->nodes[0].total_weight == 0)
-        return why_set(why, WHY_FAILED, ENODATA, "record for longer, or widen the filter",
+        return why_set(why, WHY_NOTHING, ENODATA, "record for longer, or widen the filter",
                        "there is nothing to draw: the profile has no samples");
     struct cut cut;
     int r = cut_find(tree, limits, &cut);

@@ -195,7 +195,8 @@ static struct value view_share(const struct heap_tables *tables, enum heap_view 
     enum heap_rank rank = heap_view_rank(view);
     if (view == HEAP_VIEW_PROCESSES)
         return value_text("");
-    return share(heap_rank_value(figures, rank), heap_rank_value(&tables->sums->all, rank));
+    return heap_tables_figure(
+        tables, share(heap_rank_value(figures, rank), heap_rank_value(&tables->sums->all, rank)));
 }
 
 static struct value life_ms(const struct heap_tables *tables, const struct heap_figures *figures)
@@ -258,7 +259,15 @@ static void figure_cells(const struct heap_tables *tables, const struct heap_fig
     cells[COL_CHAIN_MAX] = count(figures->chain_max);
     cells[COL_CHAIN] = value_text(arena_printf(tables->arena, "%" PRIu64 "%s", figures->chain_max,
                                                figures->chain_max == HEAP_CHAIN_TOP ? "+" : ""));
+    static const unsigned exact[] = {COL_INTERVAL,  COL_PLUS_MINUS, COL_MAX_BYTES,
+                                     COL_CHAIN_MAX, COL_CHAIN,      COL_SAMPLES};
     cells[COL_SAMPLES] = count(figures->samples);
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        bool is_exact = false;
+        for (size_t e = 0; e < ARRAY_SIZE(exact); e++)
+            is_exact |= exact[e] == i;
+        cells[i] = is_exact ? cells[i] : heap_tables_figure(tables, cells[i]);
+    }
 }
 
 static const char *const unrisen = "fewer than 3 snapshots of it";
@@ -269,13 +278,15 @@ static void rise_cells(const struct heap_tables *tables, const struct heap_rise 
     int64_t more = rise->last_bytes - rise->first_bytes;
     char text[48];
     cells[COL_GROWING] = rise->known ? value_bool(rise->each_time) : value_na(unrisen);
-    cells[COL_GROWTH_BYTES] = rise->known ? bytes(more) : value_na(unrisen);
+    cells[COL_GROWTH_BYTES] = rise->known ? heap_tables_figure(tables, bytes(more))
+                                          : value_na(unrisen);
     cells[COL_GROWING_TEXT] = value_text("");
     if (!rise->known)
         return;
     units_format(fabs((double)more), UNIT_BYTES, text, sizeof(text));
-    cells[COL_GROWING_TEXT] = value_text(arena_printf(tables->arena, "%s%s%s", more < 0 ? "-" : "+",
-                                                      text, rise->each_time ? ", at each" : ""));
+    cells[COL_GROWING_TEXT] = value_text(
+        arena_printf(tables->arena, "%s%s%s%s", tables->sampled && more != 0 ? "~" : "",
+                     more < 0 ? "-" : "+", text, rise->each_time ? ", at each" : ""));
 }
 
 static struct str base_name(struct str path)
@@ -382,8 +393,11 @@ static void process_cells(const struct heap_tables *tables, uint32_t id, struct 
     cells[COL_PID] = value_uint(process->pid, UNIT_NONE);
     cells[COL_PROCESS] = value_str(process->command.len > 0 ? process->command
                                                             : base_name(process->exe));
-    cells[COL_PEAK_BYTES] = tally ? value_uint(tally->peak_bytes, UNIT_BYTES) : value_na(missing);
-    cells[COL_PEAK_COUNT] = tally ? count(tally->peak_count) : value_na(missing);
+    cells[COL_PEAK_BYTES] = tally ? heap_tables_figure(tables,
+                                                       value_uint(tally->peak_bytes, UNIT_BYTES))
+                                  : value_na(missing);
+    cells[COL_PEAK_COUNT] = tally ? heap_tables_figure(tables, count(tally->peak_count))
+                                  : value_na(missing);
     cells[COL_PEAK_MS] = tally && tally->peak_ns >= tables->start_ns
                              ? value_real((double)(tally->peak_ns - tables->start_ns) / 1e6,
                                           UNIT_MS)
@@ -513,8 +527,8 @@ static struct value figures_map(const struct heap_tables *tables,
     return map;
 }
 
-struct value heap_tables_diff(const struct heap_tables *tables, const struct heap_diff *diff,
-                              enum heap_rank rank)
+struct value heap_tables_diff(const struct heap_tables *tables, const struct heap_tables *before,
+                              const struct heap_diff *diff, enum heap_rank rank)
 {
     struct value table = value_table(tables->arena, diff_columns, DIFF_COLUMNS);
     bool calls = rank == HEAP_RANK_CHURN || rank == HEAP_RANK_TEMPORARY;
@@ -525,16 +539,18 @@ struct value heap_tables_diff(const struct heap_tables *tables, const struct hea
         struct table_row *row = table_add(&table);
         if (!row)
             break;
-        double before = heap_rank_value(&from->before, rank);
-        double change = heap_rank_value(&from->after, rank) - before;
+        double was = heap_rank_value(&from->before, rank);
+        double change = heap_rank_value(&from->after, rank) - was;
+        bool about = tables->sampled || before->sampled;
         char text[48];
         units_format(fabs(change), unit, text, sizeof(text));
         row->show = tables->limit == 0 || i < tables->limit ? SHOW_ALWAYS : SHOW_MACHINE;
         row->cells[DIFF_CHANGE] = value_int((int64_t)change, unit);
-        row->cells[DIFF_BEFORE] = value_int((int64_t)before, unit);
-        row->cells[DIFF_AFTER] = value_int((int64_t)(before + change), unit);
+        row->cells[DIFF_BEFORE] = heap_tables_figure(before, value_int((int64_t)was, unit));
+        row->cells[DIFF_AFTER] = heap_tables_figure(tables,
+                                                    value_int((int64_t)(was + change), unit));
         row->cells[DIFF_CHANGE_TEXT] = value_text(
-            arena_printf(tables->arena, "%s%s", change < 0 ? "-" : "+", text));
+            arena_printf(tables->arena, "%s%s%s", about ? "~" : "", change < 0 ? "-" : "+", text));
         row->cells[DIFF_STATE] = value_text(!from->is_before  ? "new"
                                             : !from->is_after ? "vanished"
                                                               : "");
@@ -546,7 +562,7 @@ struct value heap_tables_diff(const struct heap_tables *tables, const struct hea
         row->cells[DIFF_PLACE] = value_text(
             file.len > 0 ? arena_printf(tables->arena, "%.*s:%u", STR_FMT(file), from->line) : "");
         row->cells[DIFF_IMAGE] = value_str(from->image);
-        row->cells[DIFF_FIGURES_BEFORE] = figures_map(tables, &from->before);
+        row->cells[DIFF_FIGURES_BEFORE] = figures_map(before, &from->before);
         row->cells[DIFF_FIGURES_AFTER] = figures_map(tables, &from->after);
     }
     return table;

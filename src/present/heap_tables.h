@@ -14,9 +14,15 @@ struct heap_tables {
     const struct heap_notes *notes;
     size_t limit;        /* rows for people; 0: all */
     size_t machine_rows; /* rows for machines, beyond those of people */
-    bool sampled;
-    uint64_t start_ns; /* times count from here */
+    bool sampled;        /* what people are shown of calls, bytes and lives is estimated: "~" */
+    uint64_t start_ns;   /* times count from here */
 };
+
+/* A figure that samples tell, where they do: an estimate. */
+static inline struct value heap_tables_figure(const struct heap_tables *tables, struct value value)
+{
+    return tables->sampled ? value_about(value) : value;
+}
 
 /* What a table is about: which columns people are shown. */
 enum heap_view {
@@ -59,6 +65,6 @@ MUST_USE int heap_tables_snapshot(const struct heap_tables *tables, size_t numbe
 /* What the program maps itself, by place. */
 struct value heap_tables_mapped(const struct heap_tables *tables);
 struct value heap_tables_notes(const struct heap_tables *tables);
-/* `tables` is that of the recording after. */
-struct value heap_tables_diff(const struct heap_tables *tables, const struct heap_diff *diff,
-                              enum heap_rank rank);
+/* `tables` is that of the recording after, `before` of the other. */
+struct value heap_tables_diff(const struct heap_tables *tables, const struct heap_tables *before,
+                              const struct heap_diff *diff, enum heap_rank rank);

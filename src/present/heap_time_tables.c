@@ -38,7 +38,7 @@ static struct value histogram(const struct heap_tables *tables, const struct col
         row->cells[0] = value_real(i == 0 ? 0 : ldexp(from, (int)i - 1), unit);
         row->cells[1] = i + 1 < bucket_count ? value_real(ldexp(from, (int)i), unit)
                                              : value_text("");
-        row->cells[2] = value_uint(buckets[i], UNIT_COUNT);
+        row->cells[2] = heap_tables_figure(tables, value_uint(buckets[i], UNIT_COUNT));
         row->cells[3] = value_text(bar(tables, buckets[i], most));
     }
     return table;
@@ -108,7 +108,8 @@ struct value heap_tables_timeline(const struct heap_tables *tables)
         row->show = i % step == 0 || i + 1 == most ? SHOW_ALWAYS : SHOW_MACHINE;
         row->cells[0] = ms_since(tables, heap->moments[at].time_ns);
         row->cells[1] = pid_of(tables, heap->moments[at].process);
-        row->cells[2] = value_uint(heap->moments[at].live_bytes, UNIT_BYTES);
+        row->cells[2] = heap_tables_figure(tables,
+                                           value_uint(heap->moments[at].live_bytes, UNIT_BYTES));
         row->cells[3] = heap->moments[at].rss_bytes > 0
                             ? value_uint(heap->moments[at].rss_bytes, UNIT_BYTES)
                             : value_na("it was not to be had");
@@ -167,8 +168,8 @@ struct value heap_tables_snapshots(const struct heap_tables *tables)
         row->cells[1] = ms_since(tables, snapshot->info.time_ns);
         row->cells[2] = pid_of(tables, snapshot->info.process);
         row->cells[3] = value_text(snapshot->info.why == HEAP_SNAPSHOT_SIGNAL ? "signal" : "timer");
-        row->cells[4] = value_int(pieces, UNIT_COUNT);
-        row->cells[5] = value_int(bytes, UNIT_BYTES);
+        row->cells[4] = heap_tables_figure(tables, value_int(pieces, UNIT_COUNT));
+        row->cells[5] = heap_tables_figure(tables, value_int(bytes, UNIT_BYTES));
         row->cells[6] = value_uint(snapshot->count, UNIT_COUNT);
     }
     return table;
@@ -208,11 +209,11 @@ int heap_tables_snapshot(const struct heap_tables *tables, size_t number, struct
         if (!row)
             break;
         row->show = people ? SHOW_ALWAYS : SHOW_MACHINE;
-        row->cells[0] = all > 0
-                            ? value_real(100.0 * (double)rows[i].bytes / (double)all, UNIT_PERCENT)
-                            : value_text("");
-        row->cells[1] = value_int(rows[i].bytes, UNIT_BYTES);
-        row->cells[2] = value_int(rows[i].count, UNIT_COUNT);
+        double share = all > 0 ? 100.0 * (double)rows[i].bytes / (double)all : 0;
+        row->cells[0] = all > 0 ? heap_tables_figure(tables, value_real(share, UNIT_PERCENT))
+                                : value_text("");
+        row->cells[1] = heap_tables_figure(tables, value_int(rows[i].bytes, UNIT_BYTES));
+        row->cells[2] = heap_tables_figure(tables, value_int(rows[i].count, UNIT_COUNT));
         row->cells[3] = value_uint(rows[i].stack, UNIT_NONE);
         row->cells[4] = value_text(heap_where(tables->arena, &tables->sums->owners, rows[i].stack));
         row->cells[5] = tables->machine_rows > 0 ? heap_tables_frames(tables, rows[i].stack)

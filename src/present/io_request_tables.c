@@ -9,7 +9,11 @@
 
 enum { BAR_COLUMNS = 40, WATERFALL_ROWS_MAX = 1000, RESULTS_SHOWN = 8 };
 
+/* What was asked comes first: whoever reads the table looks for that. People see what fits beside
+ * it; all else is for machines. */
 enum {
+    REQ_TEXT,
+    REQ_TEXT_SHORT,
     REQ_TOTAL,
     REQ_COUNT,
     REQ_MEAN,
@@ -17,13 +21,10 @@ enum {
     REQ_P99,
     REQ_MAX,
     REQ_HISTOGRAM,
-    REQ_SHAPE,
     REQ_FIRST_BYTE,
-    REQ_FIRST_BYTE_TEXT,
     REQ_OUT,
     REQ_IN,
     REQ_FAILED,
-    REQ_FAILED_TEXT,
     REQ_UNANSWERED,
     REQ_RESULTS,
     REQ_PARAMETERS,
@@ -31,7 +32,6 @@ enum {
     REQ_PARAMETERS_TEXT,
     REQ_CONNECTIONS,
     REQ_REUSED,
-    REQ_REUSED_TEXT,
     REQ_SEQUENTIAL,
     REQ_CHAIN,
     REQ_CHAIN_MS,
@@ -40,8 +40,7 @@ enum {
     REQ_PROTOCOL,
     REQ_PEER,
     REQ_SERVICE,
-    REQ_TEXT,
-    REQ_TEXT_SHORT,
+    REQ_PEER_TEXT,
     REQ_REMARKS,
     REQ_WHERE,
     REQ_STACK,
@@ -49,39 +48,36 @@ enum {
 };
 
 static const struct io_column request_columns[REQ_COLUMNS] = {
+    [REQ_TEXT] = {{"text", "request", SHOW_MACHINE, false, true}, true},
+    [REQ_TEXT_SHORT] = {{"request", "request", SHOW_PEOPLE, false, true}, true},
     [REQ_TOTAL] = {{"total_ms", "total", SHOW_ALWAYS, true, false}, true},
     [REQ_COUNT] = {{"count", "count", SHOW_ALWAYS, true, false}, true},
     [REQ_MEAN] = {{"mean_ms", "mean", SHOW_ALWAYS, true, false}, true},
-    [REQ_P50] = {{"p50_ms", "p50", SHOW_ALWAYS, true, false}, false},
+    [REQ_P50] = {{"p50_ms", "p50", SHOW_MACHINE, true, false}, false},
     [REQ_P99] = {{"p99_ms", "p99", SHOW_ALWAYS, true, false}, true},
-    [REQ_MAX] = {{"max_ms", "max", SHOW_ALWAYS, true, false}, false},
+    [REQ_MAX] = {{"max_ms", "max", SHOW_MACHINE, true, false}, false},
     [REQ_HISTOGRAM] = {{"histogram", "histogram", SHOW_MACHINE, false, false}, false},
-    [REQ_SHAPE] = {{"shape", WAIT_SHAPE_TITLE, SHOW_PEOPLE, false, false}, false},
     [REQ_FIRST_BYTE] = {{"first_byte_ms", "first byte", SHOW_MACHINE, true, false}, false},
-    [REQ_FIRST_BYTE_TEXT] = {{"first_byte", "first byte", SHOW_PEOPLE, true, false}, false},
-    [REQ_OUT] = {{"bytes_out", "asked", SHOW_ALWAYS, true, false}, false},
-    [REQ_IN] = {{"bytes_in", "answered", SHOW_ALWAYS, true, false}, false},
+    [REQ_OUT] = {{"bytes_out", "asked", SHOW_MACHINE, true, false}, false},
+    [REQ_IN] = {{"bytes_in", "answered", SHOW_MACHINE, true, false}, false},
     [REQ_FAILED] = {{"errors", "errors", SHOW_MACHINE, true, false}, false},
-    [REQ_FAILED_TEXT] = {{"errors_text", "errors", SHOW_PEOPLE, true, false}, true},
     [REQ_UNANSWERED] = {{"unanswered", "unanswered", SHOW_MACHINE, true, false}, false},
     [REQ_RESULTS] = {{"results", "results", SHOW_MACHINE, false, false}, false},
     [REQ_PARAMETERS] = {{"parameters", "parameters", SHOW_MACHINE, true, false}, false},
     [REQ_PARAMETERS_LEAST] = {{"parameters_at_least", "at least", SHOW_MACHINE, false, false},
                               false},
-    [REQ_PARAMETERS_TEXT] = {{"parameters_text", "parameters", SHOW_PEOPLE, true, false}, true},
+    [REQ_PARAMETERS_TEXT] = {{"parameters_text", "params", SHOW_PEOPLE, true, false}, true},
     [REQ_CONNECTIONS] = {{"connections", "connections", SHOW_MACHINE, true, false}, false},
     [REQ_REUSED] = {{"reused_pct", "reused", SHOW_MACHINE, true, false}, false},
-    [REQ_REUSED_TEXT] = {{"reused", "reused", SHOW_PEOPLE, true, false}, false},
     [REQ_SEQUENTIAL] = {{"sequential", "in a row", SHOW_MACHINE, true, false}, false},
     [REQ_CHAIN] = {{"longest_chain", "chain", SHOW_MACHINE, true, false}, false},
     [REQ_CHAIN_MS] = {{"longest_chain_ms", "chain", SHOW_MACHINE, true, false}, false},
     [REQ_THREADS] = {{"threads", "threads", SHOW_MACHINE, true, false}, false},
     [REQ_ROLE] = {{"role", "role", SHOW_MACHINE, false, false}, false},
-    [REQ_PROTOCOL] = {{"protocol", "protocol", SHOW_ALWAYS, false, false}, true},
-    [REQ_PEER] = {{"peer", "peer", SHOW_ALWAYS, false, true}, true},
-    [REQ_SERVICE] = {{"service", "service", SHOW_ALWAYS, false, true}, false},
-    [REQ_TEXT] = {{"text", "request", SHOW_MACHINE, false, true}, true},
-    [REQ_TEXT_SHORT] = {{"request", "request", SHOW_PEOPLE, false, true}, true},
+    [REQ_PROTOCOL] = {{"protocol", "protocol", SHOW_MACHINE, false, false}, true},
+    [REQ_PEER] = {{"peer", "peer", SHOW_MACHINE, false, true}, true},
+    [REQ_SERVICE] = {{"service", "service", SHOW_MACHINE, false, true}, false},
+    [REQ_PEER_TEXT] = {{"asked_of", "peer", SHOW_PEOPLE, false, true}, true},
     [REQ_REMARKS] = {{"remarks", "remarks", SHOW_PEOPLE, false, true}, true},
     [REQ_WHERE] = {{"where", "where", SHOW_ALWAYS, false, true}, true},
     [REQ_STACK] = {{"stack", "stack", SHOW_MACHINE, false, false}, false},
@@ -124,7 +120,7 @@ static struct value results_list(const struct io_tables *tables,
     return table;
 }
 
-/* "13 one after another", "1 of 412 answered late" and the like: only what is the case. */
+/* "13 in a row", "2 failed" and the like: only what is the case. */
 static const char *group_remarks(const struct io_tables *tables,
                                  const struct io_request_group *group)
 {
@@ -132,8 +128,11 @@ static const char *group_remarks(const struct io_tables *tables,
     if (group->role == REQUEST_SERVER)
         text = "answered by us";
     if (group->sequential >= IO_CHAIN_MIN)
-        text = arena_printf(tables->arena, "%s%s%" PRIu64 " one after another", text,
-                            *text ? ", " : "", group->sequential);
+        text = arena_printf(tables->arena, "%s%s%" PRIu64 " in a row", text, *text ? ", " : "",
+                            group->sequential);
+    if (group->tally.failed > 0)
+        text = arena_printf(tables->arena, "%s%s%" PRIu64 " failed", text, *text ? ", " : "",
+                            group->tally.failed);
     if (group->tally.unanswered > 0)
         text = arena_printf(tables->arena, "%s%s%" PRIu64 " unanswered", text, *text ? ", " : "",
                             group->tally.unanswered);
@@ -158,12 +157,21 @@ static void group_uses(const struct io_tables *tables, const struct io_request_g
                                                : value_na(not_single);
     cells[REQ_REUSED] = inside ? value_na("there is no connection to it")
                                : io_pct(group->tally.reused, group->tally.count, "there was none");
-    cells[REQ_REUSED_TEXT] = inside ? value_text("") : cells[REQ_REUSED];
     cells[REQ_SEQUENTIAL] = group->events > 0 ? value_uint(group->sequential, UNIT_COUNT)
                                               : value_na(not_single);
     cells[REQ_CHAIN] = value_uint(chain ? chain->count : 0, UNIT_COUNT);
     cells[REQ_CHAIN_MS] = io_ms(chain ? chain->sum_ns : 0);
     cells[REQ_THREADS] = value_uint(group->threads, UNIT_COUNT);
+}
+
+/* "postgresql 10.0.0.5:5432 shop": what it speaks, where it is, what it calls itself. */
+static const char *peer_text(const struct io_tables *tables, const struct io_request_group *group)
+{
+    struct str peer = text_of(tables, group->peer), service = group->service;
+    bool named = service.len > 0 && !str_eq(service, peer);
+    return arena_printf(tables->arena, "%s%s%.*s%s%.*s", protocol_word(group->protocol),
+                        peer.len > 0 ? " " : "", STR_FMT(peer), named ? " " : "",
+                        named ? (int)service.len : 0, named ? service.data : "");
 }
 
 static void group_cells(const struct io_tables *tables, const struct io_request_group *group,
@@ -182,16 +190,13 @@ static void group_cells(const struct io_tables *tables, const struct io_request_
     cells[REQ_P99] = io_p(tally->buckets, tally->count, tally->max_ns, 0.99);
     cells[REQ_MAX] = io_ms(tally->max_ns);
     cells[REQ_HISTOGRAM] = wait_tables_histogram(arena, &waits);
-    cells[REQ_SHAPE] = value_text(wait_tables_shape(arena, &waits));
     cells[REQ_FIRST_BYTE] = answered > 0
                                 ? value_real((double)tally->first_byte_ns / (double)answered / 1e6,
                                              UNIT_MS)
                                 : value_na("none was answered");
-    cells[REQ_FIRST_BYTE_TEXT] = answered > 0 ? cells[REQ_FIRST_BYTE] : value_text("n/a");
     cells[REQ_OUT] = value_uint(tally->bytes_out, UNIT_BYTES);
     cells[REQ_IN] = value_uint(tally->bytes_in, UNIT_BYTES);
     cells[REQ_FAILED] = value_uint(tally->failed, UNIT_COUNT);
-    cells[REQ_FAILED_TEXT] = io_some(tally->failed, UNIT_COUNT);
     cells[REQ_UNANSWERED] = value_uint(tally->unanswered, UNIT_COUNT);
     cells[REQ_RESULTS] = results_list(tables, group);
     group_uses(tables, group, cells);
@@ -199,6 +204,7 @@ static void group_cells(const struct io_tables *tables, const struct io_request_
     cells[REQ_PROTOCOL] = value_text(protocol_word(group->protocol));
     cells[REQ_PEER] = value_str(text_of(tables, group->peer));
     cells[REQ_SERVICE] = value_str(group->service);
+    cells[REQ_PEER_TEXT] = value_text(peer_text(tables, group));
     cells[REQ_TEXT] = value_str(text_of(tables, group->text));
     cells[REQ_TEXT_SHORT] = value_text(io_text_short(arena, text_of(tables, group->text)));
     cells[REQ_REMARKS] = value_text(group_remarks(tables, group));

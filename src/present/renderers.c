@@ -62,6 +62,13 @@ static struct str list_display(const struct value *list, char *buffer, size_t si
 
 struct str value_display(const struct value *value, char *buffer, size_t size)
 {
+    if (value->about && size > 1) {
+        struct value number = *value;
+        number.about = false;
+        struct str text = value_display(&number, buffer + 1, size - 1);
+        buffer[0] = '~';
+        return (struct str){buffer, text.len + 1};
+    }
     switch (value->kind) {
     case VALUE_NA:
         snprintf(buffer, size, "n/a: %.*s", STR_FMT(value->text));

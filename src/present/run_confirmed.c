@@ -1,5 +1,6 @@
 /* Suspicions: all of them with what they rest on, for machines; those that were confirmed with
  * their why-chains, for people. */
+#include "analyze/places.h"
 #include "base/text.h"
 #include "present/run_tables.h"
 #include "target/command.h"
@@ -11,7 +12,8 @@ size_t run_verdicts(const struct interpretation *run, enum finding_verdict verdi
 {
     size_t count = 0;
     for (size_t i = 0; i < run->findings.count; i++)
-        count += run->findings.items[i].verdict == verdict;
+        count += run->findings.items[i].class == FINDING_FIX &&
+                 run->findings.items[i].verdict == verdict;
     return count;
 }
 
@@ -31,8 +33,22 @@ static struct str path_straight(struct arena *arena, struct str path)
     return str_from(made);
 }
 
+const char *run_source_na(struct arena *arena, const struct place *place)
+{
+    const char *language = place_interpreted(place->image);
+    struct str name = place->image;
+    for (struct str path = place->image; path.len > 0;)
+        name = str_cut(&path, '/');
+    if (place->owner != FINDING_OWNER_INTERPRETER || !language)
+        return "not known";
+    return arena_printf(arena, "in the interpreter (%.*s); which line of %s is not known yet",
+                        STR_FMT(name), language);
+}
+
 const char *run_source(struct arena *arena, const struct place *place)
 {
+    if (place->owner == FINDING_OWNER_INTERPRETER)
+        return "";
     if (place->file.len > 0 && place->line > 0)
         return arena_printf(arena, "%.*s:%u", STR_FMT(path_straight(arena, place->file)),
                             place->line);
@@ -153,6 +169,8 @@ struct value run_facts_list(struct arena *arena, const struct finding *finding)
         value_put(one, "name", NULL, value_text(fact->name));
         value_put(one, "title", NULL, value_text(fact->title ? fact->title : fact->name));
         value_put(one, "value", NULL, fact->value);
+        if (fact->value.about)
+            value_put(one, "estimated", NULL, value_bool(true));
         value_put(one, "artifact", NULL,
                   fact->artifact ? value_text(fact->artifact) : value_na("it is in none"));
         value_put(one, "id", NULL, fact->id ? value_text(fact->id) : value_na("it has none"));
@@ -161,7 +179,7 @@ struct value run_facts_list(struct arena *arena, const struct finding *finding)
 }
 
 /* By name, for whoever knows what to look for. */
-static struct value facts_map(struct arena *arena, const struct finding *finding)
+struct value run_facts_map(struct arena *arena, const struct finding *finding)
 {
     struct value facts = value_map(arena);
     for (size_t i = 0; i < finding->fact_count; i++)
@@ -272,7 +290,8 @@ static void suspicion_row(struct arena *arena, const struct interpretation *run,
     cells[SUS_LOW] = run_ms(finding->recoverable.low_ns, none);
     cells[SUS_HIGH] = run_ms(finding->recoverable.high_ns, none);
     cells[SUS_WHERE] = value_text(place_text(arena, &finding->place));
-    cells[SUS_SOURCE] = text_or(run_source(arena, &finding->place), "not known");
+    cells[SUS_SOURCE] = text_or(run_source(arena, &finding->place),
+                                run_source_na(arena, &finding->place));
     cells[SUS_OWNER] = value_text(finding_owner_name(finding->place.owner));
     cells[SUS_REASON] = value_text(finding->reason ? finding->reason : "");
     cells[SUS_CATEGORY] = value_text(finding_category_name(finding->category));
@@ -280,7 +299,7 @@ static void suspicion_row(struct arena *arena, const struct interpretation *run,
     cells[SUS_COST] = run_ms(finding->cost_ns, none);
     cells[SUS_CONFIDENCE] = confirmed ? value_real(finding->confidence, UNIT_NONE)
                                       : value_na("not confirmed");
-    cells[SUS_FACTS] = facts_map(arena, finding);
+    cells[SUS_FACTS] = run_facts_map(arena, finding);
     cells[SUS_EVIDENCE] = run_facts_list(arena, finding);
     cells[SUS_ANGLES] = run_angles(arena, finding->angles);
     cells[SUS_WHY] = whys_list(arena, finding);
@@ -298,10 +317,10 @@ struct value run_suspicion_table(struct arena *arena, const struct interpretatio
 {
     struct value table = value_table(arena, suspicion_columns, ARRAY_SIZE(suspicion_columns));
     for (size_t i = 0; i < run->findings.count; i++) {
-        struct table_row *row = table_add(&table);
-        if (!row)
-            break;
-        suspicion_row(arena, run, &run->findings.items[i], row->cells);
+        bool apart = run->findings.items[i].class != FINDING_FIX;
+        struct table_row *row = apart ? NULL : table_add(&table);
+        if (row)
+            suspicion_row(arena, run, &run->findings.items[i], row->cells);
     }
     return table;
 }
@@ -328,7 +347,7 @@ struct value run_confirmed_table(struct arena *arena, const struct interpretatio
     size_t shown = 0;
     for (size_t i = 0; i < run->findings.count; i++) {
         const struct finding *finding = &run->findings.items[i];
-        if (finding->verdict != FINDING_CONFIRMED || (max > 0 && shown == max))
+        if (!finding_is_fix(finding) || (max > 0 && shown == max))
             continue;
         struct table_row *row = table_add(&table);
         if (!row)
@@ -341,7 +360,7 @@ struct value run_confirmed_table(struct arena *arena, const struct interpretatio
             title = arena_printf(arena, "%s; mending saves %s", title,
                                  run_estimate_text(arena, finding->recoverable));
         row->cells[1] = value_tone(value_text(title),
-                                   finding->score >= OPPORTUNITY_WORTH ? TONE_BAD : TONE_WARN);
+                                   opportunity_is_worth(finding) ? TONE_BAD : TONE_WARN);
         const char *chain = run_why_line(arena, finding);
         confirmed_more(&table, *chain ? arena_printf(arena, "why: %s", chain)
                                       : arena_printf(arena, "why: the facts end here; look with %s",

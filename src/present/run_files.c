@@ -61,6 +61,8 @@ struct value run_suspicions_file(struct arena *arena, const struct interpretatio
     value_put(&root, "not_judged", NULL,
               value_uint(run_verdicts(run, FINDING_NOT_JUDGED), UNIT_COUNT));
     value_put(&root, "suspicions", NULL, run_suspicion_table(arena, run));
+    value_put(&root, "context", NULL, run_apart_table(arena, run, FINDING_CONTEXT));
+    value_put(&root, "environment", NULL, run_apart_table(arena, run, FINDING_ENVIRONMENT));
     value_put(&root, "opportunities", NULL, run_opportunity_table(arena, run, 0));
     value_put(&root, "together", NULL, run_together(arena, run));
     value_put(&root, "wrong_tools", NULL, run_wrong_tool_table(arena, run));

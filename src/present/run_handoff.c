@@ -50,13 +50,17 @@ static const char *owner_words(enum finding_owner owner)
 {
     static const char *const words[FINDING_OWNERS] = {
         "whose code it is is not known", "the program's own code",
-        "code of a library or of a program of the system", "code of the kernel"};
+        "code of a library or of a program of the system", "code of the kernel",
+        "code of an interpreter"};
     return words[owner];
 }
 
 static const char *where_text(struct arena *arena, const struct place *place)
 {
     const char *source = run_source(arena, place);
+    if (place->owner == FINDING_OWNER_INTERPRETER)
+        return arena_printf(arena, "%.*s, %s", STR_FMT(place->function),
+                            run_source_na(arena, place));
     if (place->function.len == 0)
         return *source ? source : "no one place in the program";
     return arena_printf(arena, "%.*s%s%s (%s)", STR_FMT(place->function), *source ? ", " : "",
@@ -76,6 +80,7 @@ static const char *shares_text(struct arena *arena, const struct path_costs *cos
         [WAIT_CLASS_NET] = "waiting for the network",
         [WAIT_CLASS_PAGEFAULT] = "waiting for pages",
         [WAIT_CLASS_CHILD] = "waiting for other processes",
+        [WAIT_CLASS_PIPE] = "waiting for the reader of a pipe",
         [WAIT_CLASS_TIMER] = "asleep",
         [WAIT_CLASS_IDLE] = "idle",
         [WAIT_CLASS_UNKNOWN] = "off the CPU for an unknown reason",
@@ -103,11 +108,18 @@ static void story(const struct handoff *handoff)
         run->about.runs ? run->about.runs : "number of runs not known",
         shares_text(arena, &run->evidence->costs_on_path));
     fputs("\n\n", handoff->out);
+    const struct wrong_tool *wrong = run->wrong_tools.first;
+    if (wrong)
+        say(handoff, "Changing code is the wrong tool here (%s: %s), so nothing is advised: %s. ",
+            wrong->id, wrong->why, wrong->instead);
     for (size_t i = 0; i < confirmed && i < 3; i++) {
         const struct finding *finding = &run->findings.items[i];
         const char *source = run_source(arena, &finding->place);
-        say(handoff, "%s%s%s%s. Mending it %s. ", i == 0 ? "First: " : "Then: ", finding->title,
-            *source ? ", at " : "", source, run_gain_text(arena, run, finding));
+        say(handoff, "%s%s%s%s. Mending it %s. ",
+            i > 0   ? "Then: "
+            : wrong ? "Confirmed beside it: "
+                    : "First: ",
+            finding->title, *source ? ", at " : "", source, run_gain_text(arena, run, finding));
     }
     const char *together = run_together_text(arena, run);
     if (together)
@@ -115,9 +127,6 @@ static void story(const struct handoff *handoff)
     if (confirmed == 0)
         say(handoff, "No suspicion was confirmed; dismissed: %zu, not judged: %zu.",
             run_verdicts(run, FINDING_DISMISSED), run_verdicts(run, FINDING_NOT_JUDGED));
-    if (run->wrong_tools.first)
-        say(handoff, " Changing code is the wrong tool here (%s: %s), so nothing is advised.",
-            run->wrong_tools.first->id, run->wrong_tools.first->why);
     fputs("\n\n", handoff->out);
     point(handoff, "Stability", run->about.stability);
     point(handoff, "Output", run->about.golden);
@@ -190,8 +199,10 @@ static void recommendation(const struct handoff *handoff, const struct finding *
     if (!withheld)
         point(handoff, "Worth",
               arena_printf(arena, "%s (%s; %s, %s)", opportunity_formula(arena, finding),
-                           finding->score >= OPPORTUNITY_WORTH ? "worth doing, from 2.0 on"
-                                                               : "below 2.0: others first",
+                           opportunity_is_worth(finding)         ? "worth doing, from 2.0 on"
+                           : finding->score >= OPPORTUNITY_WORTH ? "not known: the interval of "
+                                                                   "what it saves begins at 0"
+                                                                 : "below 2.0: others first",
                            finding_remedy_name(finding->remedy),
                            finding_owner_name(finding->place.owner)));
     point(handoff, "How sure", run_verification(arena, finding));
@@ -214,7 +225,7 @@ static void recommendations(const struct handoff *handoff)
     if (run_verdicts(run, FINDING_CONFIRMED) == 0)
         fputs("None was confirmed.\n\n", handoff->out);
     for (size_t i = 0; i < run->findings.count; i++)
-        if (run->findings.items[i].verdict == FINDING_CONFIRMED)
+        if (finding_is_fix(&run->findings.items[i]))
             recommendation(handoff, &run->findings.items[i]);
 }
 
@@ -245,7 +256,7 @@ static void dismissed(const struct handoff *handoff)
     size_t told = 0;
     for (size_t i = 0; i < run->findings.count; i++) {
         const struct finding *finding = &run->findings.items[i];
-        if (finding->verdict == FINDING_CONFIRMED)
+        if (finding->class != FINDING_FIX || finding->verdict == FINDING_CONFIRMED)
             continue;
         told++;
         fputs("- ", handoff->out);
@@ -254,6 +265,28 @@ static void dismissed(const struct handoff *handoff)
         fputc('\n', handoff->out);
     }
     fputs(told > 0 ? "\n" : "Nothing.\n\n", handoff->out);
+}
+
+/* Beside what can be fixed: never among it. Nothing of it: said, too. */
+static void apart(const struct handoff *handoff, enum finding_class class)
+{
+    const struct interpretation *run = handoff->run;
+    bool environment = class == FINDING_ENVIRONMENT;
+    struct value lines;
+    heading(handoff, environment ? "Environment: not the program's, and not ranked"
+                                 : "Context: true, but no fix follows from it");
+    if (run_apart_lines(handoff->arena, run, class, &lines) > 0)
+        list(handoff, &lines);
+    for (size_t i = 0; i < run->findings.count; i++) {
+        const struct finding *finding = &run->findings.items[i];
+        if (finding->class != class)
+            continue;
+        fputs("- ", handoff->out);
+        say(handoff, "%s, %s: %s", finding->detector, finding_verdict_name(finding->verdict),
+            run_verification(handoff->arena, finding));
+        fputc('\n', handoff->out);
+    }
+    fputs("\n", handoff->out);
 }
 
 static void plan(const struct handoff *handoff)
@@ -286,6 +319,8 @@ void run_handoff_draw(struct arena *arena, const struct interpretation *run, FIL
     plan(&handoff);
     table(&handoff, "Where the wall time goes", run_screen_time(arena, run));
     table(&handoff, "Hotspots", run_hotspot_table(arena, run, 20));
+    apart(&handoff, FINDING_ENVIRONMENT);
+    apart(&handoff, FINDING_CONTEXT);
     table(&handoff, "Hypotheses", run_ledger_table(arena, run));
     dismissed(&handoff);
     if (run->wrong_tools.count > 0)

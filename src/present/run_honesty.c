@@ -47,34 +47,41 @@ static const char *overhead_text(struct arena *arena, const struct evidence *evi
 }
 
 static void figure(struct arena *arena, const char **text, const char *title,
-                   const struct honesty_figure *count, const struct honesty_figure *lost)
+                   const struct honesty_figure *count, const struct honesty_figure *lost,
+                   const char *word)
 {
     char number[48], gone[48];
     if (!count->known)
         return;
     units_format((double)count->value, UNIT_COUNT, number, sizeof(number));
     units_format((double)lost->value, UNIT_COUNT, gone, sizeof(gone));
-    *text = arena_printf(arena, "%s%s%s: %s (%s lost)", *text, **text ? ", " : "", title, number,
-                         lost->known ? gone : "n/a");
+    *text = arena_printf(arena, "%s%s%s: %s (%s %s)", *text, **text ? ", " : "", title, number,
+                         lost->known ? gone : "n/a", word);
 }
 
 static const char *seen_text(struct arena *arena, const struct evidence *evidence)
 {
-    const char *text = "";
+    const struct io_honesty *io = &evidence->io_honesty;
+    const char *text = evidence_has(evidence, AXIS_IO) ? io_honesty_unattributed(arena, io) : "";
     if (evidence_has(evidence, AXIS_CPU)) {
         const struct honesty *cpu = &evidence->cpu_honesty;
-        figure(arena, &text, "samples", &cpu->samples, &cpu->lost);
+        figure(arena, &text, "samples", &cpu->samples, &cpu->lost, "lost");
         if (cpu->samples.known && cpu->truncated.known && cpu->samples.value > 0)
             text = arena_printf(arena, "%s, %.1f%% of their stacks cut short", text,
                                 100.0 * (double)cpu->truncated.value / (double)cpu->samples.value);
     }
     if (evidence_has(evidence, AXIS_WAITS))
-        figure(arena, &text, "waits", &evidence->wait_honesty.seen, &evidence->wait_honesty.lost);
+        figure(arena, &text, "waits", &evidence->wait_honesty.seen, &evidence->wait_honesty.lost,
+               "lost");
     if (evidence_has(evidence, AXIS_IO))
-        figure(arena, &text, "calls", &evidence->io_honesty.calls, &evidence->io_honesty.lost);
+        figure(arena, &text, "calls", &io->calls, &io->lost, io_honesty_lost_word(io));
     if (evidence_has(evidence, AXIS_HEAP))
         figure(arena, &text, "stacks of the heap", &evidence->heap_honesty.stacks,
-               &evidence->heap_honesty.lost);
+               &evidence->heap_honesty.lost, "lost");
+    if (evidence_has(evidence, AXIS_HEAP) && evidence->axes[AXIS_HEAP].sampled)
+        text = arena_printf(arena,
+                            "%s%sallocations are sampled: what is said of the heap are estimates",
+                            text, *text ? "; " : "");
     return *text ? text : "n/a: nothing was recorded";
 }
 

@@ -97,7 +97,7 @@ static void baseline_put(struct arena *arena, const struct interpretation *run,
 static const struct finding *first_confirmed(const struct interpretation *run)
 {
     const struct finding *first = run->findings.count > 0 ? &run->findings.items[0] : NULL;
-    return first && first->verdict == FINDING_CONFIRMED ? first : NULL;
+    return first && finding_is_fix(first) ? first : NULL;
 }
 
 static const char *evidence_of(struct arena *arena, const struct finding *finding)
@@ -129,7 +129,7 @@ static struct value top_list(struct arena *arena, const struct interpretation *r
     size_t told = 0;
     for (size_t i = 0; i < run->findings.count && told < TOP_MAX; i++) {
         const struct finding *finding = &run->findings.items[i];
-        if (finding->verdict != FINDING_CONFIRMED)
+        if (!finding_is_fix(finding))
             continue;
         struct value *one = top_begin(arena, &list, (uint32_t)++told,
                                       place_text(arena, &finding->place),
@@ -180,11 +180,12 @@ static const char *detail_text(struct arena *arena, const struct interpretation 
 static enum finding_category classify(const struct interpretation *run)
 {
     static const enum finding_category kinds[] = {
-        [WAIT_CLASS_RUNNING] = CATEGORY_CPU,    [WAIT_CLASS_RUNQ] = CATEGORY_CPU,
-        [WAIT_CLASS_LOCK] = CATEGORY_LOCK,      [WAIT_CLASS_DISK] = CATEGORY_IO_FILE,
-        [WAIT_CLASS_NET] = CATEGORY_IO_NETWORK, [WAIT_CLASS_PAGEFAULT] = CATEGORY_MEMORY,
-        [WAIT_CLASS_CHILD] = CATEGORY_EXTERNAL, [WAIT_CLASS_TIMER] = CATEGORY_ARCHITECTURE,
-        [WAIT_CLASS_IDLE] = CATEGORY_UNKNOWN,   [WAIT_CLASS_UNKNOWN] = CATEGORY_UNKNOWN,
+        [WAIT_CLASS_RUNNING] = CATEGORY_CPU,        [WAIT_CLASS_RUNQ] = CATEGORY_CPU,
+        [WAIT_CLASS_LOCK] = CATEGORY_LOCK,          [WAIT_CLASS_DISK] = CATEGORY_IO_FILE,
+        [WAIT_CLASS_NET] = CATEGORY_IO_NETWORK,     [WAIT_CLASS_PAGEFAULT] = CATEGORY_MEMORY,
+        [WAIT_CLASS_CHILD] = CATEGORY_EXTERNAL,     [WAIT_CLASS_PIPE] = CATEGORY_EXTERNAL,
+        [WAIT_CLASS_TIMER] = CATEGORY_ARCHITECTURE, [WAIT_CLASS_IDLE] = CATEGORY_UNKNOWN,
+        [WAIT_CLASS_UNKNOWN] = CATEGORY_UNKNOWN,
     };
     const struct finding *first = first_confirmed(run);
     if (first)

@@ -43,8 +43,10 @@ static void put_lead(FILE *out, const struct interpretation *run)
     if (run->wrong_tools.first) {
         fputs("<p class=\"lead\">Changing code is the wrong tool here: ", out);
         markup_text(out, str_from(run->wrong_tools.first->why));
+        fputs(". ", out);
+        markup_text(out, str_from(run->wrong_tools.first->instead));
         fputs("</p>\n", out);
-    } else if (first && first->verdict == FINDING_CONFIRMED) {
+    } else if (first && finding_is_fix(first)) {
         fputs("<p class=\"lead\">First: ", out);
         markup_text(out, str_from(first->title));
         fputs("</p>\n", out);

@@ -218,12 +218,18 @@ static void put_confirmed(FILE *out, struct arena *arena, const struct interpret
     fputs("</div>\n</details>\n", out);
 }
 
+/* What is stated apart has a section of the screen. */
+static bool is_other(const struct finding *finding, enum finding_verdict verdict)
+{
+    return finding->class == FINDING_FIX && finding->verdict == verdict;
+}
+
 static void put_others(FILE *out, struct arena *arena, const struct interpretation *run,
                        enum finding_verdict verdict, const char *what)
 {
     size_t count = 0;
     for (size_t i = 0; i < run->findings.count; i++)
-        count += run->findings.items[i].verdict == verdict;
+        count += is_other(&run->findings.items[i], verdict);
     if (count == 0)
         return;
     fprintf(out,
@@ -233,7 +239,7 @@ static void put_others(FILE *out, struct arena *arena, const struct interpretati
             count, what);
     for (size_t i = 0; i < run->findings.count; i++) {
         const struct finding *finding = &run->findings.items[i];
-        if (finding->verdict != verdict)
+        if (!is_other(finding, verdict))
             continue;
         const char *cells[] = {finding->detector, finding->title, finding->reason,
                                finding->place.function.len > 0 ? place_text(arena, &finding->place)
@@ -257,7 +263,7 @@ void page_findings(FILE *out, const struct interpretation *run)
           "<h2 id=\"findings-title\">Findings</h2>\n",
           out);
     for (size_t i = 0; i < run->findings.count; i++) {
-        if (run->findings.items[i].verdict != FINDING_CONFIRMED)
+        if (!finding_is_fix(&run->findings.items[i]))
             continue;
         put_confirmed(out, &arena, run, &run->findings.items[i]);
         confirmed++;

@@ -22,11 +22,12 @@ enum {
 };
 
 static const char *const class_titles[CLASSES] = {
-    [WAIT_CLASS_RUNNING] = "running", [WAIT_CLASS_RUNQ] = "run queue",
-    [WAIT_CLASS_LOCK] = "lock",       [WAIT_CLASS_DISK] = "disk",
-    [WAIT_CLASS_NET] = "network",     [WAIT_CLASS_PAGEFAULT] = "page fault",
-    [WAIT_CLASS_CHILD] = "child",     [WAIT_CLASS_TIMER] = "timer",
-    [WAIT_CLASS_IDLE] = "idle",       [WAIT_CLASS_UNKNOWN] = "not known",
+    [WAIT_CLASS_RUNNING] = "running",   [WAIT_CLASS_RUNQ] = "run queue",
+    [WAIT_CLASS_LOCK] = "lock",         [WAIT_CLASS_DISK] = "disk",
+    [WAIT_CLASS_NET] = "network",       [WAIT_CLASS_PAGEFAULT] = "page fault",
+    [WAIT_CLASS_CHILD] = "child",       [WAIT_CLASS_PIPE] = "pipe",
+    [WAIT_CLASS_TIMER] = "timer",       [WAIT_CLASS_IDLE] = "idle",
+    [WAIT_CLASS_UNKNOWN] = "not known",
 };
 
 struct lane {
@@ -292,7 +293,7 @@ static void put_legend(FILE *out)
 }
 
 /* Of the process that held the most. */
-static void put_memory(FILE *out, const struct heap *heap)
+static void put_memory(FILE *out, const struct heap *heap, bool sampled)
 {
     uint64_t most = 0;
     uint32_t process = 0;
@@ -307,11 +308,12 @@ static void put_memory(FILE *out, const struct heap *heap)
         return;
     units_format((double)most, UNIT_BYTES, bytes, sizeof(bytes));
     units_format(all_ns, UNIT_NS, time, sizeof(time));
+    const char *about = sampled ? "~" : "";
     fprintf(out,
-            "<div class=\"lane\"><span class=\"lane-name\">heap, up to %s</span><svg "
+            "<div class=\"lane\"><span class=\"lane-name\">heap, up to %s%s</span><svg "
             "class=\"memory\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" "
-            "aria-label=\"Memory held on the heap over %s, up to %s\"><path d=\"M0 %d",
-            bytes, COLUMNS, MEMORY_HEIGHT, time, bytes, MEMORY_HEIGHT);
+            "aria-label=\"Memory held on the heap over %s, up to %s%s\"><path d=\"M0 %d",
+            about, bytes, COLUMNS, MEMORY_HEIGHT, time, about, bytes, MEMORY_HEIGHT);
     int last = -1;
     for (size_t i = 0; i < heap->moment_count; i++) {
         const struct heap_moment *moment = &heap->moments[i];
@@ -361,7 +363,7 @@ int page_timeline(FILE *out, const struct evidence *evidence)
         page_text(out, "p", "dim", evidence->path.na);
     }
     if (evidence_has(evidence, AXIS_HEAP))
-        put_memory(out, &evidence->heap);
+        put_memory(out, &evidence->heap, evidence->axes[AXIS_HEAP].sampled);
     fputs("</section>\n", out);
     return r;
 }

@@ -1,6 +1,7 @@
 /* The whole result as one object (M23): names and words as its readers expect them. */
 #include "present/run_parts.h"
 
+#include "analyze/places.h"
 #include "present/run_screen.h"
 
 /* ---- where it begins ---- */
@@ -37,10 +38,7 @@ static struct place main_place(const struct evidence *evidence)
     for (size_t i = 1; profile && i < profile->function_count; i++) {
         const struct profile_function *function = &profile->functions[i];
         if (!function->kernel && str_is(function->name, "main"))
-            return (struct place){.function = function->name,
-                                  .image = profile->images[function->image].path,
-                                  .file = function->file,
-                                  .line = function->line};
+            return place_of_function(profile, (uint32_t)i);
     }
     return (struct place){0};
 }
@@ -57,9 +55,10 @@ static struct value entry_point(struct arena *arena, const struct interpretation
                          : is_pipeline(evidence) ? "pipeline"
                                                  : "function"));
     value_put(&map, "location", NULL,
-              *source            ? value_text(source)
-              : evidence->binary ? value_text(evidence->binary->path)
-                                 : value_na("main() was not seen in a stack"));
+              *source                  ? value_text(source)
+              : evidence->binary       ? value_text(evidence->binary->path)
+              : place.function.len > 0 ? value_na(run_source_na(arena, &place))
+                                       : value_na("main() was not seen in a stack"));
     value_put(&map, "route", NULL,
               group && group->text < evidence->io.text_count
                   ? value_str(evidence->io.texts[group->text])
@@ -105,7 +104,7 @@ static struct value hints_list(struct arena *arena, const struct interpretation 
     struct value list = value_list(arena);
     struct run_validation validation = run_validate(arena, run);
     for (size_t i = 0; !run->wrong_tools.first && i < run->findings.count; i++)
-        if (run->findings.items[i].verdict == FINDING_CONFIRMED)
+        if (finding_is_fix(&run->findings.items[i]))
             value_append(&list,
                          hint_value(arena, run, &run->findings.items[i], validation.compare));
     return list;
@@ -121,6 +120,8 @@ static void stack_put(struct arena *arena, const struct interpretation *run, str
     struct value stack = value_list(arena), open = value_list(arena);
     for (size_t i = 0; i < run->findings.count; i++) {
         const struct finding *finding = &run->findings.items[i];
+        if (finding->class != FINDING_FIX)
+            continue;
         bool judged = finding->verdict != FINDING_NOT_JUDGED;
         struct value *one = value_append(judged ? &stack : &open, value_map(arena));
         if (!judged) {
@@ -160,8 +161,11 @@ struct value run_profile_result(struct arena *arena, const struct interpretation
     run_bottlenecks_put(arena, run, &root);
     value_put(&root, "optimization_hints", NULL, hints_list(arena, run));
     stack_put(arena, run, &root);
+    value_put(&root, "context", NULL, run_apart_table(arena, run, FINDING_CONTEXT));
+    value_put(&root, "environment", NULL, run_apart_table(arena, run, FINDING_ENVIRONMENT));
     struct value *test = value_put(&root, "e2e_test", NULL, value_map(arena));
     value_put(test, "command", NULL, value_text(run->about.command));
+    value_put(test, "redacted", NULL, value_uint(run->about.secrets, UNIT_NONE));
     value_put(test, "source", NULL, value_text(run->about.chosen ? "module" : "user"));
     /* Nothing is put into anybody's source. */
     value_put(&root, "instrumented_files", NULL, value_list(arena));

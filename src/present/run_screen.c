@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#define REQUESTS_SHARE_MIN 0.10 /* of the wall time waiting for the network */
+enum { REQUESTS_SHOWN = 3 };
 enum { BAR_COLUMNS = 76, HOTSPOTS_SHOWN = 6, CONFIRMED_SHOWN = 5 };
 
 /* A letter and a colour each, in the order of reports; the last is what nobody saw. */
@@ -22,6 +24,7 @@ static const struct band {
     [WAIT_CLASS_NET] = {"N", "network", TONE_MAGENTA, "the reply of a peer"},
     [WAIT_CLASS_PAGEFAULT] = {"P", "page faults", TONE_CYAN, "pages that were not there"},
     [WAIT_CLASS_CHILD] = {"C", "child", TONE_CYAN, "another process or the end of a thread"},
+    [WAIT_CLASS_PIPE] = {"W", "pipe", TONE_CYAN, "the reader of a pipe does not keep up"},
     [WAIT_CLASS_TIMER] = {"T", "timer", TONE_PLAIN, "sleep"},
     [WAIT_CLASS_IDLE] = {"I", "idle", TONE_DIM, "nothing to do"},
     [WAIT_CLASS_UNKNOWN] = {"?", "unknown wait", TONE_DIM,
@@ -145,6 +148,42 @@ static void suspicions_put(struct arena *arena, const struct interpretation *run
                   run_confirmed_table(arena, run, CONFIRMED_SHOWN));
 }
 
+/* Neither is ranked: beside what can be fixed, and never in its place. */
+static void apart_put(struct arena *arena, const struct interpretation *run,
+                      enum finding_class class, struct value *root)
+{
+    bool environment = class == FINDING_ENVIRONMENT;
+    struct value lines;
+    value_put_machine(root, finding_class_name(class), run_apart_table(arena, run, class));
+    if (run_apart_lines(arena, run, class, &lines) > 0)
+        value_put_for(root, SHOW_PEOPLE, environment ? "environment_lines" : "context_lines",
+                      environment ? "Environment (not the program's: it is not ranked)"
+                                  : "Context (true, but no fix follows from it)",
+                      lines);
+}
+
+/* Who waits for the network asks for something: that belongs on the first screen, with its place.
+ */
+static void requests_put(struct arena *arena, const struct interpretation *run, struct value *root)
+{
+    const struct path_costs *costs = &run->evidence->costs_on_path;
+    double share = costs->ns > 0 ? costs->classes[WAIT_CLASS_NET] / costs->ns : 0;
+    struct value table = run_request_table(arena, run, REQUESTS_SHOWN);
+    bool wanted = share >= REQUESTS_SHARE_MIN;
+    const char *na = run->evidence->axes[AXIS_IO].na;
+    const char *title = arena_printf(
+        arena, "Requests (the network's replies take %.0f%% of the wall time)", share * 100);
+    if (wanted && table.table && table.table->row_count > 0)
+        value_put(root, "requests", title, table);
+    else
+        value_put_machine(root, "requests", table);
+    if (wanted && na) {
+        struct value list = value_list(arena);
+        value_append(&list, value_na_printf(arena, "I/O was not recorded: %s", na));
+        value_put_for(root, SHOW_PEOPLE, "requests_na", title, list);
+    }
+}
+
 static void opportunities_put(struct arena *arena, const struct interpretation *run,
                               struct value *root)
 {
@@ -156,8 +195,10 @@ static void opportunities_put(struct arena *arena, const struct interpretation *
         value_append(&list, value_tone(value_text(arena_printf(arena, "%s: %s", wrong->id,
                                                                wrong->why ? wrong->why : "")),
                                        TONE_WARN));
-        value_append(&list, value_text("Changing code is the wrong tool here: no change of code is "
-                                       "advised."));
+        value_append(&list, value_text(arena_printf(arena,
+                                                    "Changing code is the wrong tool here, and "
+                                                    "none is advised: %s.",
+                                                    wrong->instead)));
         value_put_for(root, SHOW_PEOPLE, "wrong_tool", "Wrong tool", list);
         value_put_machine(root, "opportunities", run_opportunity_table(arena, run, 0));
         return;
@@ -181,6 +222,8 @@ void run_screen_put(struct arena *arena, const struct interpretation *run, struc
                             : "Where the wall time goes (critical path)",
                   bar_list(arena, run));
     value_put_machine(root, "time", run_screen_time(arena, run));
+    apart_put(arena, run, FINDING_ENVIRONMENT, root);
+    requests_put(arena, run, root);
     size_t hidden = run->hotspots.left_out + (run->hotspots.count > HOTSPOTS_SHOWN
                                                   ? run->hotspots.count - HOTSPOTS_SHOWN
                                                   : 0);
@@ -192,9 +235,11 @@ void run_screen_put(struct arena *arena, const struct interpretation *run, struc
     value_put_machine(root, "ledger", run_ledger_table(arena, run));
     if (run->ledger.count > 0)
         value_put_for(root, SHOW_PEOPLE, "hypotheses",
-                      "Hypotheses (confirmed: sampling, tracing and counting agree)",
+                      "Hypotheses (confirmed: sampling, tracing and counting support it, and a "
+                      "finding is confirmed)",
                       run_ledger_brief(arena, run));
     opportunities_put(arena, run, root);
+    apart_put(arena, run, FINDING_CONTEXT, root);
     value_put(root, "honesty", "How far to trust this", run_screen_honesty(arena, run));
 }
 
@@ -202,9 +247,7 @@ struct value run_screen_next(struct arena *arena, const struct interpretation *r
 {
     struct value list = value_list(arena);
     const struct finding *first = run->findings.count > 0 ? &run->findings.items[0] : NULL;
-    const char *look = first && first->verdict == FINDING_CONFIRMED
-                           ? run_next_look(arena, run, first)
-                           : "";
+    const char *look = first && finding_is_fix(first) ? run_next_look(arena, run, first) : "";
     if (*look)
         value_append(&list, value_text(look));
     const struct axis_state *cpu = &run->evidence->axes[AXIS_CPU];

@@ -228,6 +228,7 @@ static const struct column ledger_columns[] = {
     {"tracing", "tracing", SHOW_ALWAYS, false, true},
     {"counting", "counting", SHOW_ALWAYS, false, true},
     {"angles", "angles", SHOW_MACHINE, false, false},
+    {"finding", "finding", SHOW_MACHINE, false, false},
     {"from_target", "the program says", SHOW_ALWAYS, false, true},
 };
 
@@ -263,7 +264,8 @@ struct value run_ledger_table(struct arena *arena, const struct interpretation *
         for (int angle = 0; angle < ANGLES; angle++)
             made->cells[4 + angle] = value_text(angle_text(arena, &row->angles[angle]));
         made->cells[7] = run_angles(arena, row->angles);
-        made->cells[8] = row->from_target ? value_text(row->from_target) : value_text("");
+        made->cells[8] = text_or_na(row->finding, "no finding is about it");
+        made->cells[9] = row->from_target ? value_text(row->from_target) : value_text("");
     }
     return table;
 }
@@ -277,7 +279,17 @@ static const char *ledger_words(struct arena *arena, const struct hypothesis *ro
                             : arena_printf(arena, "%.*f%%", row->share < 0.0995 ? 1 : 0,
                                            row->share * 100);
     const char *against = "";
-    for (int i = 0; i < ANGLES; i++) {
+    bool seen = false;
+    for (int i = 0; i < ANGLES; i++)
+        seen |= row->angles[i].verdict == ANGLE_SUPPORTS;
+    /* No angle has as much as it needs by itself: then it is the finding that supports it. */
+    bool by_finding = !seen && row->verdict == LEDGER_SUPPORTED && row->finding;
+    bool for_finding = !seen && row->verdict == LEDGER_DISPUTED && row->finding;
+    if (by_finding || for_finding)
+        against = arena_printf(arena, "%s%.*s%s", by_finding ? "by " : "",
+                               (int)strcspn(row->finding, ":"), row->finding,
+                               by_finding ? "" : " is confirmed");
+    for (int i = 0; i < ANGLES && !by_finding; i++) {
         enum angle_verdict verdict = row->angles[i].verdict;
         bool told = (row->verdict == LEDGER_DISPUTED && verdict != ANGLE_SILENT) ||
                     (row->verdict == LEDGER_SUPPORTED && verdict == ANGLE_SILENT);
@@ -382,7 +394,7 @@ static void opportunity_row(struct arena *arena, const struct interpretation *ru
 {
     double wall = run->evidence->costs_on_path.ns;
     struct estimate after = run_after(run, finding);
-    bool worth = finding->score >= OPPORTUNITY_WORTH;
+    bool worth = opportunity_is_worth(finding);
     const char *none = "not known";
     cells[OPP_RANK] = value_uint(finding->rank, UNIT_NONE);
     cells[OPP_WHAT] = value_text(finding->detector);
@@ -424,7 +436,7 @@ struct value run_opportunity_table(struct arena *arena, const struct interpretat
     size_t shown = 0;
     for (size_t i = 0; i < run->findings.count; i++) {
         const struct finding *finding = &run->findings.items[i];
-        struct table_row *row = finding->verdict == FINDING_CONFIRMED ? table_add(&table) : NULL;
+        struct table_row *row = finding_is_fix(finding) ? table_add(&table) : NULL;
         if (!row)
             continue;
         opportunity_row(arena, run, finding, row->cells);

@@ -22,10 +22,19 @@ struct value run_pct(double share, const char *reason);
 
 /* M21. `max` rows are shown to people; 0: all. */
 struct value run_hotspot_table(struct arena *arena, const struct interpretation *run, size_t max);
-/* Every suspicion with its verdict, and all that it rests on: for machines. */
+/* Every suspicion about the program with its verdict, and all that it rests on: for machines. */
 struct value run_suspicion_table(struct arena *arena, const struct interpretation *run);
 /* Confirmed ones with their why-chains, for people; at most `max`. */
 struct value run_confirmed_table(struct arena *arena, const struct interpretation *run, size_t max);
+/* What was asked of others, the most time first; `max` rows for people. Times are those of the
+ * recording of calls, scaled to the baseline: of all threads together. */
+struct value run_request_table(struct arena *arena, const struct interpretation *run, size_t max);
+/* What is stated apart: context or environment, whatever its verdict, for machines; and those that
+ * are confirmed in lines for people. Returns how many these are. */
+struct value run_apart_table(struct arena *arena, const struct interpretation *run,
+                             enum finding_class class);
+size_t run_apart_lines(struct arena *arena, const struct interpretation *run,
+                       enum finding_class class, struct value *ret);
 struct value run_ledger_table(struct arena *arena, const struct interpretation *run);
 /* By verdict, in a line each: for people. */
 struct value run_ledger_brief(struct arena *arena, const struct interpretation *run);
@@ -42,9 +51,12 @@ struct value run_wrong_tool_table(struct arena *arena, const struct interpretati
 struct value run_angles(struct arena *arena, const struct angle_word *words);
 /* What was done to make sure, in a sentence: what each angle says, or why it was dismissed. */
 const char *run_verification(struct arena *arena, const struct finding *finding);
-/* "/src/parse.c:41", or the image; "" when the place is not known. */
+/* "/src/parse.c:41", or the image; "" when the place is not known, or inside of an interpreter. */
 const char *run_source(struct arena *arena, const struct place *place);
-/* Every fact with where it comes from. */
+/* Why run_source() has nothing: in an interpreter no line of it would be right. */
+const char *run_source_na(struct arena *arena, const struct place *place);
+/* Facts by name; and every fact with where it comes from. */
+struct value run_facts_map(struct arena *arena, const struct finding *finding);
 struct value run_facts_list(struct arena *arena, const struct finding *finding);
 /* Further places with the same trouble (M25). */
 struct value run_affected_list(struct arena *arena, const struct finding *finding);
@@ -54,5 +66,5 @@ const char *run_why_line(struct arena *arena, const struct finding *finding);
 /* The command that shows what the chain does not: the finding's own, or the usual one. */
 const char *run_next_look(struct arena *arena, const struct interpretation *run,
                           const struct finding *finding);
-/* How many have a verdict. */
+/* How many that are about the program have a verdict. */
 size_t run_verdicts(const struct interpretation *run, enum finding_verdict verdict);

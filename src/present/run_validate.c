@@ -1,6 +1,7 @@
 /* Which commands check the effect of a change, in words that can be typed as they are. */
 #include "present/run_parts.h"
 
+#include "analyze/places.h"
 #include "base/words.h"
 #include "target/command.h"
 
@@ -12,7 +13,8 @@ static bool can_be_kept(const struct interpretation *run, const struct words *wo
     static const char *const folders[] = {"/usr/", "/bin/", "/sbin/", "/lib",
                                           "/opt/", "/nix/", "/snap/"};
     const char *program = words->argv[0];
-    if (!strchr(program, '/') || !run->evidence->binary || run->evidence->binary->script)
+    if (!strchr(program, '/') || !run->evidence->binary || run->evidence->binary->script ||
+        place_interpreted(str_from(program)))
         return false;
     for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
         if (strncmp(program, folders[i], strlen(folders[i])) == 0)
@@ -74,10 +76,31 @@ static struct run_validation by_result(struct arena *arena, const struct interpr
     };
 }
 
+/* A command with secrets cannot be typed as it is shown: its scenario has them. */
+static struct run_validation by_scenario(struct arena *arena, const struct interpretation *run)
+{
+    const char *scenario = arena_printf(arena, "%s/scenario.toml", run->about.folder);
+    const char *before = arena_printf(arena, "%s/before.json", run->about.folder);
+    const char *after = arena_printf(arena, "%s/after.json", run->about.folder);
+    const char *again = TYPED(arena, "whyslow", "bench", "--scenario", scenario, "--export-json",
+                              after);
+    return (struct run_validation){
+        .before = TYPED(arena, "whyslow", "bench", "--scenario", scenario, "--export-json", before),
+        .compare = arena_printf(
+            arena, "%s && %s", again,
+            TYPED(arena, "whyslow", "compare", "--metric", "wall", before, after)),
+        .gate = arena_printf(arena, "%s && %s", again,
+                             TYPED(arena, "whyslow", "gate", "--max-regression", "5%", "--baseline",
+                                   before, "--candidate", after)),
+    };
+}
+
 struct run_validation run_validate(struct arena *arena, const struct interpretation *run)
 {
     struct words words = {0};
     struct why why = {0};
+    if (run->about.secrets > 0)
+        return by_scenario(arena, run);
     if (words_split(arena, run->about.command, &words, &why) == 0 && words.count > 0 &&
         can_be_kept(run, &words))
         return by_copy(arena, run, &words);

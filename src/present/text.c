@@ -1,11 +1,19 @@
 /* The tree as aligned text. A map is a heading with "title  value" lines, a
  * table has one line a row; on a terminal the columns that may wrap share the
- * width that the others leave. In a pipe nothing wraps and nothing is cut. */
+ * width that the others leave, and a row that is still too wide goes on below.
+ * In a pipe nothing wraps unless COLUMNS says so. Nothing is ever cut. */
 #include "present/text.h"
 
 #include "base/text.h"
 
-enum { INDENT = 2, GAP = 2, WRAP_COLUMNS_MIN = 16, WORD_COLUMNS_MAX = 36, TITLE_COLUMNS_MAX = 28 };
+enum {
+    INDENT = 2,
+    FOLD_INDENT = 4,
+    GAP = 2,
+    WRAP_COLUMNS_MIN = 16,
+    WORD_COLUMNS_MAX = 36,
+    TITLE_COLUMNS_MAX = 28,
+};
 
 struct style {
     FILE *out;
@@ -27,12 +35,6 @@ static void tone_end(const struct style *style, enum tone tone)
 {
     if (style->opts->color && tone != TONE_PLAIN)
         fputs("\033[0m", style->out);
-}
-
-static void heading(const struct style *style, const char *title, int depth)
-{
-    fprintf(style->out, "%*s%s%s%s\n", depth * INDENT, "", style->opts->color ? "\033[1m" : "",
-            title, style->opts->color ? "\033[0m" : "");
 }
 
 static void pad(FILE *out, size_t columns)
@@ -89,6 +91,19 @@ static void put_wrapped(const struct style *style, struct str text, enum tone to
     fputc('\n', style->out);
 }
 
+static void heading(const struct style *style, const char *title, int depth)
+{
+    size_t width = style->opts->width, at = (size_t)depth * INDENT;
+    size_t room = width > at + WRAP_COLUMNS_MIN ? width - at : SIZE_MAX;
+    struct str rest = str_from(title);
+    do {
+        pad(style->out, at);
+        fputs(style->opts->color ? "\033[1m" : "", style->out);
+        text_print(style->out, line_take(&rest, room));
+        fputs(style->opts->color ? "\033[0m\n" : "\n", style->out);
+    } while (rest.len > 0);
+}
+
 /* Widths of the columns that are shown; 0 marks a hidden one. */
 static void measure(const struct table *table, size_t *widths)
 {
@@ -120,14 +135,14 @@ static size_t word_width(const struct table *table, size_t column)
 }
 
 /* On a terminal: take width from the widest columns that may wrap. */
-static void squeeze(const struct table *table, size_t *widths, size_t width)
+static void squeeze(const struct table *table, size_t *widths, size_t indent, size_t width)
 {
     size_t least[TABLE_COLUMNS_MAX] = {0};
     for (size_t i = 0; width > 0 && i < table->column_count; i++)
         if (widths[i] > 0 && table->columns[i].wrap)
             least[i] = word_width(table, i);
     for (;;) {
-        size_t total = INDENT, widest = table->column_count;
+        size_t total = indent, widest = table->column_count;
         for (size_t i = 0; i < table->column_count; i++) {
             if (widths[i] == 0)
                 continue;
@@ -158,29 +173,113 @@ static void draw_cell(const struct style *style, const struct column *column, st
         pad(style->out, GAP);
 }
 
+/* How a table is laid out: each column has its width, 0 when it is hidden, and the line of a row
+ * that it stands in. */
+struct layout {
+    size_t widths[TABLE_COLUMNS_MAX];
+    size_t line_of[TABLE_COLUMNS_MAX];
+    size_t lines;
+    size_t indent;
+};
+
+static size_t line_indent(const struct layout *layout, size_t line)
+{
+    return layout->indent + (line > 0 ? FOLD_INDENT : 0);
+}
+
+/* What squeezing took is given back where folding has left room. */
+static void widen(const struct table *table, struct layout *layout, const size_t *natural,
+                  size_t width)
+{
+    size_t used[TABLE_COLUMNS_MAX];
+    for (size_t line = 0; line < layout->lines; line++)
+        used[line] = line_indent(layout, line) - GAP;
+    for (size_t i = 0; i < table->column_count; i++)
+        if (layout->widths[i] > 0)
+            used[layout->line_of[i]] += layout->widths[i] + GAP;
+    for (size_t i = 0; i < table->column_count; i++) {
+        size_t line = layout->line_of[i];
+        if (layout->widths[i] == 0 || used[line] >= width)
+            continue;
+        size_t more = MIN(natural[i] - layout->widths[i], width - used[line]);
+        layout->widths[i] += more;
+        used[line] += more;
+    }
+}
+
+/* A row that is still too wide goes on in another line, below and further in. */
+static void fold(const struct table *table, struct layout *layout, size_t width)
+{
+    size_t at = layout->indent, line = 0;
+    size_t most = MAX(width, layout->indent + FOLD_INDENT + WRAP_COLUMNS_MIN);
+    for (size_t i = 0; i < table->column_count; i++) {
+        if (layout->widths[i] == 0)
+            continue;
+        size_t begin = line_indent(layout, line);
+        if (at > begin && at + layout->widths[i] > most)
+            begin = at = line_indent(layout, ++line);
+        layout->widths[i] = MIN(layout->widths[i], most - begin);
+        layout->line_of[i] = line;
+        at += layout->widths[i] + GAP;
+    }
+    layout->lines = line + 1;
+}
+
+static struct layout layout_make(const struct table *table, size_t indent, size_t width)
+{
+    struct layout layout = {.lines = 1, .indent = indent};
+    size_t natural[TABLE_COLUMNS_MAX];
+    measure(table, layout.widths);
+    if (width == 0)
+        return layout;
+    memcpy(natural, layout.widths, sizeof(natural));
+    squeeze(table, layout.widths, indent, width);
+    fold(table, &layout, width);
+    if (layout.lines > 1)
+        widen(table, &layout, natural, width);
+    return layout;
+}
+
+static bool is_in(const struct layout *layout, size_t column, size_t line)
+{
+    return layout->widths[column] > 0 && layout->line_of[column] == line;
+}
+
+/* The columns of one line; their texts may go on over several. Of a row without any text there is
+ * a line all the same, and titles stand above all of their columns. */
+static void draw_line(const struct style *style, const struct table *table,
+                      const struct layout *layout, size_t line, struct str *rest,
+                      const enum tone *tones, bool titles)
+{
+    for (bool first = line == 0;; first = titles = false) {
+        size_t end = 0; /* behind the last one with text */
+        for (size_t i = 0; i < table->column_count; i++)
+            if (is_in(layout, i, line) && (rest[i].len > 0 || titles))
+                end = i + 1;
+        if (end == 0 && !first)
+            return;
+        pad(style->out, line_indent(layout, line));
+        for (size_t i = 0; i < end; i++)
+            if (is_in(layout, i, line))
+                draw_cell(style, &table->columns[i], line_take(&rest[i], layout->widths[i]),
+                          tones[i], layout->widths[i], i + 1 == end);
+        fputc('\n', style->out);
+    }
+}
+
 static void draw_row(const struct style *style, const struct table *table,
-                     const struct table_row *row, const size_t *widths, size_t indent, size_t last)
+                     const struct table_row *row, const struct layout *layout)
 {
     char buffers[TABLE_COLUMNS_MAX][600];
     struct str rest[TABLE_COLUMNS_MAX];
-    for (size_t i = 0; i < table->column_count; i++)
-        rest[i] = value_display(&row->cells[i], buffers[i], sizeof(buffers[i]));
-    for (bool more = true; more;) {
-        more = false;
-        size_t end = last;
-        while (end > 0 && (widths[end] == 0 || rest[end].len == 0))
-            end--;
-        pad(style->out, indent);
-        for (size_t i = 0; i <= end; i++) {
-            if (widths[i] == 0)
-                continue;
-            struct str line = line_take(&rest[i], widths[i]);
-            draw_cell(style, &table->columns[i], line, tone_of(&row->cells[i]), widths[i],
-                      i == end);
-            more = more || rest[i].len > 0;
-        }
-        fputc('\n', style->out);
+    enum tone tones[TABLE_COLUMNS_MAX];
+    for (size_t i = 0; i < table->column_count; i++) {
+        rest[i] = row ? value_display(&row->cells[i], buffers[i], sizeof(buffers[i]))
+                      : str_from(table->columns[i].title);
+        tones[i] = row ? tone_of(&row->cells[i]) : TONE_DIM;
     }
+    for (size_t line = 0; line < layout->lines; line++)
+        draw_line(style, table, layout, line, rest, tones, !row);
 }
 
 static void draw_table(const struct style *style, const struct table *table, int depth)
@@ -191,21 +290,10 @@ static void draw_table(const struct style *style, const struct table *table, int
         fprintf(style->out, "%s\n", table && table->empty ? table->empty : "none");
         return;
     }
-    size_t widths[TABLE_COLUMNS_MAX] = {0};
-    measure(table, widths);
-    squeeze(table, widths, style->opts->width);
-    size_t last = 0;
-    for (size_t i = 0; i < table->column_count; i++)
-        if (widths[i] > 0)
-            last = i;
-    pad(style->out, indent);
-    for (size_t i = 0; i <= last; i++)
-        if (widths[i] > 0)
-            draw_cell(style, &table->columns[i], str_from(table->columns[i].title), TONE_DIM,
-                      widths[i], i == last);
-    fputc('\n', style->out);
+    struct layout layout = layout_make(table, indent, style->opts->width);
+    draw_row(style, table, NULL, &layout); /* the titles */
     for (const struct table_row *row = NULL; (row = table_shown(table, row));)
-        draw_row(style, table, row, widths, indent, last);
+        draw_row(style, table, row, &layout);
 }
 
 static void draw_scalars(const struct style *style, const struct value *map, int depth)
@@ -238,16 +326,19 @@ static void draw_pieces(const struct style *style, const struct value *pieces, s
          item = item->next) {
         char buffer[600];
         struct str text = value_display(&item->value, buffer, sizeof(buffer));
-        if (width > 0 && column > at && column + text_width(text) > width) {
-            fputc('\n', style->out);
-            pad(style->out, at);
-            column = at;
-            text = str_trim(text);
-        }
-        column += text_width(text);
-        tone_begin(style, item->value.tone);
-        text_print(style->out, text);
-        tone_end(style, item->value.tone);
+        do {
+            if (width > at && column > at && column + text_width(text) > width) {
+                fputc('\n', style->out);
+                pad(style->out, at);
+                column = at;
+                text = str_trim(text);
+            }
+            struct str line = line_take(&text, width > at ? width - at : SIZE_MAX);
+            column += text_width(line);
+            tone_begin(style, item->value.tone);
+            text_print(style->out, line);
+            tone_end(style, item->value.tone);
+        } while (text.len > 0);
     }
     fputc('\n', style->out);
 }

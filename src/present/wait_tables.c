@@ -55,6 +55,7 @@ static const char *const meanings[WAIT_CLASSES] = {
     [WAIT_CLASS_NET] = "the reply of a peer",
     [WAIT_CLASS_PAGEFAULT] = "pages that were not there",
     [WAIT_CLASS_CHILD] = "another process or the end of a thread",
+    [WAIT_CLASS_PIPE] = "the reader of a pipe does not keep up",
     [WAIT_CLASS_TIMER] = "sleep",
     [WAIT_CLASS_IDLE] = "nothing to do: not ranked",
 };
@@ -157,7 +158,7 @@ enum { OWNER_COLUMNS = 3 + WAIT_CLASSES };
         OWNER_CLASS("running", "running"), OWNER_CLASS("runq", "runq"),                            \
         OWNER_CLASS("lock", "lock"), OWNER_CLASS("disk", "disk"), OWNER_CLASS("net", "net"),       \
         OWNER_CLASS("pagefault", "pagefault"), OWNER_CLASS("child", "child"),                      \
-        OWNER_CLASS("timer", "timer"), OWNER_CLASS("idle", "idle"),                                \
+        OWNER_CLASS("pipe", "pipe"), OWNER_CLASS("timer", "timer"), OWNER_CLASS("idle", "idle"),   \
     {                                                                                              \
         "unaccounted_ms", "unaccounted", SHOW_ALWAYS, true, false                                  \
     }
