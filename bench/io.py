@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """What recording I/O costs a target, beside strace -c, in one run.
 
-    bench/io.py BUILD [--quick] [--rounds N] [--only reads,blocks,redis,nginx]
+    bench/io.py BUILD [--quick] [--rounds N] [--only reads,blocks,names,redis,nginx]
 
-A million one-byte reads; a program that reads 2 GiB in blocks of 64 KiB; throughput of
-redis-server under redis-benchmark and of nginx under wrk with every request decoded. Plain and
-recorded rounds alternate, medians of their ratios are judged. Run it as root on a quiet machine;
-strace, redis-server, redis-tools, nginx-light and wrk are optional.
+A million one-byte reads; a program that reads 2 GiB in blocks of 64 KiB; find over 100,000 names,
+where nearly each call is about another one; throughput of redis-server under redis-benchmark and of
+nginx under wrk with every request decoded. Plain and recorded rounds alternate, medians of their
+ratios are judged. Run it as root on a quiet machine; strace, redis-server, redis-tools, nginx-light
+and wrk are optional.
 """
 
 import argparse
@@ -23,13 +24,14 @@ import figures
 from figures import figure
 from rounds import alternate, loss, wall
 
-import server_tools  # from tests/truth, where rounds has looked, too
+import io_tools  # from tests/truth, where rounds has looked, too
+import server_tools
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("build")
 parser.add_argument("--quick", action="store_true", help="little work, one round: a smoke test")
 parser.add_argument("--rounds", type=int, default=0)
-parser.add_argument("--only", default="reads,blocks,redis,nginx")
+parser.add_argument("--only", default="reads,blocks,names,redis,nginx")
 args = parser.parse_args()
 build = pathlib.Path(args.build).resolve()
 subprocess.run(["ninja", "-C", build, "--quiet", "whyslow", "tests/workloads/io-known"], check=True)
@@ -73,6 +75,24 @@ def bench_blocks():
     result = alternate([known, "blocks", "large.dat", "64"], {"with --io": recording}, rounds)
     figure("slowdown", (result["with --io"] - 1) * 100, "%", 3)
     os.unlink("large.dat")
+
+
+def bench_names():
+    folders = 50 if args.quick else 1000
+    print(f"find over {folders} folders of 100 names each")
+    tree = io_tools.tree_make(pathlib.Path("tree").absolute(), folders, 100)
+    result = alternate(io_tools.walk(tree), {
+        "with --io": recording,
+        "user tier": lambda: recording("--tier", "user"),
+        **({"strace -c": lambda: ["strace", "-c", "-f", "-o", "/dev/null"]} if shutil.which("strace") else {})},
+        rounds, peers=("strace -c",))
+    figure("slowdown", result["with --io"], "x", 3)
+    figure("slowdown in the user tier", result["user tier"], "x")
+    if not result.get("strace -c"):
+        print("  strace is not installed, or fails: no peer beside")
+        return
+    figure("slowdown with strace -c", result["strace -c"], "x")
+    figure("our slowdown of strace's", result["with --io"] / result["strace -c"], "", 1 / 4)
 
 
 def server_loss(rate_of, pid):

@@ -89,8 +89,12 @@ static inline void fuzz_command(const char *const *words)
     int operands = opts ? opt_parse(command->options, command->stop, argc, argv, opts, &why) : -1;
     if (operands < 0)
         abort();
-    struct cmd_call call = {
-        .opts = opts, .argc = operands, .argv = argv, .out = fuzz_nowhere(), .err = fuzz_nowhere()};
+    struct cmd_call call = {.opts = opts,
+                            .argc = operands,
+                            .argv = argv,
+                            .out = fuzz_nowhere(),
+                            .err = fuzz_nowhere(),
+                            .notes = fuzz_nowhere()};
     int r = command->run(&call, &why);
     if (r < 0 && why.what[0] == '\0')
         abort(); /* refused without a word */

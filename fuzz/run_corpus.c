@@ -1,7 +1,7 @@
-/* Runs a fuzz target on files and folders of files, so that what was found once is an
+/* Runs one fuzz target on files and folders of files, so that what was found once is an
  * ordinary test; then on damaged copies of each: cut off, and bytes changed.
  *
- *     run_corpus CHANGES FILE-OR-FOLDER… */
+ *     run-corpus TARGET CHANGES FILE-OR-FOLDER… */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,11 +9,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* All targets are in this program, each under a name of its own. */
+#define TARGET(name) int fuzz_##name(const uint8_t *data, size_t size);
+FUZZ_TARGETS
+#undef TARGET
+
+static const struct target {
+    const char *name;
+    int (*run)(const uint8_t *data, size_t size);
+} targets[] = {
+#define TARGET(name) {#name, fuzz_##name},
+    FUZZ_TARGETS
+#undef TARGET
+};
 
 enum { SIZE_MAX_BYTES = 1 << 20 };
 
 static unsigned changes;
+static const struct target *target;
 
 /* A copy of exactly this size, so that the sanitizer sees a read beyond it. */
 static void run_copy(const uint8_t *data, size_t size)
@@ -22,7 +35,7 @@ static void run_copy(const uint8_t *data, size_t size)
     if (!copy)
         abort();
     memcpy(copy, data, size);
-    LLVMFuzzerTestOneInput(copy, size);
+    target->run(copy, size);
     free(copy);
 }
 
@@ -76,9 +89,16 @@ static int run_folder(const char *path)
 
 int main(int argc, char **argv)
 {
-    int failed = argc < 3;
-    changes = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
-    for (int i = 2; i < argc; i++) {
+    for (size_t i = 0; argc > 3 && i < sizeof(targets) / sizeof(*targets); i++)
+        if (strcmp(argv[1], targets[i].name) == 0)
+            target = &targets[i];
+    if (!target) {
+        fprintf(stderr, "usage: run-corpus TARGET CHANGES FILE-OR-FOLDER…\n");
+        return 2;
+    }
+    changes = (unsigned)strtoul(argv[2], NULL, 10);
+    int failed = 0;
+    for (int i = 3; i < argc; i++) {
         struct stat st;
         failed |= stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode) ? run_folder(argv[i])
                                                                  : run_file(argv[i]);

@@ -23,8 +23,8 @@ for level in -O2 -O0; do
     "$cc" -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Werror -Wno-missing-field-initializers \
         $level -g -fno-omit-frame-pointer -mbranch-protection=standard -I"$root/src" \
         "$root/tests/aarch64/unwind.c" "$root/tests/aarch64/no_inflate.c" $sources \
-        "$root/src/base/why.c" "$root/src/base/fd.c" "$root/src/base/vec.c" \
-        "$root/src/base/arena.c" "$root/src/base/str.c" -o "$dir/unwind" -lpthread
+        "$root/src/base/why.c" "$root/src/base/fd.c" "$root/src/base/temporary.c" "$root/src/base/trust.c" \
+        "$root/src/base/vec.c" "$root/src/base/arena.c" "$root/src/base/str.c" -o "$dir/unwind" -lpthread
     echo "$level"
     "$qemu" -cpu max -L /usr/aarch64-linux-gnu "$dir/unwind"
 done

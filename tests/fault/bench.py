@@ -23,7 +23,7 @@ whyslow = os.path.abspath(args.whyslow)
 
 def run(*command, **more):
     return subprocess.run([whyslow, "bench", *command], capture_output=True, text=True, check=False,
-                          timeout=100, **more)
+                          timeout=600, **more)
 
 
 def processes(pattern):
@@ -96,11 +96,11 @@ def gigabytes():
 def closed_streams():
     """whyslow itself without stdin, and a target that closes its own, are measured like others."""
     done = subprocess.run(["bash", "-c", f"exec 0<&-; exec {whyslow} bench --json -r 3 cat"],
-                          capture_output=True, check=False, timeout=100)
+                          capture_output=True, check=False, timeout=600)
     assert done.returncode in (0, 3), done
     assert json.loads(done.stdout)["results"][0]["n"] == 3
     done = subprocess.run(["bash", "-c", f"exec 0<&- 2>&-; exec {whyslow} bench --json -r 3 true"],
-                          capture_output=True, check=False, timeout=100)
+                          capture_output=True, check=False, timeout=600)
     assert json.loads(done.stdout)["results"][0]["n"] == 3
     done = run("-r", "3", "sh -c 'exec <&- >&- 2>&-; sleep 0.05'")
     assert done.returncode in (0, 3), done

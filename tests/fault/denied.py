@@ -26,7 +26,7 @@ args = parser.parse_args()
 
 def run(folder, number, *command, before=()):
     done = subprocess.run([*before, folder / "deny", str(number), folder / "whyslow", *command],
-                          cwd=folder / "work", capture_output=True, text=True, check=False, timeout=100,
+                          cwd=folder / "work", capture_output=True, text=True, check=False, timeout=600,
                           env={**os.environ, "HOME": str(folder / "home")})
     print("$", *command, "->", done.returncode, "\n" + done.stdout + done.stderr)
     if done.returncode == 77 and "seccomp" in done.stderr:

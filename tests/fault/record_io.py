@@ -15,7 +15,10 @@ import sys
 import tempfile
 import time
 
-PATIENCE_S = 120
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+from judged import timed  # noqa: E402
+
+PATIENCE_S = 600
 DENIED, FAILED = 4, 5
 WHYSLOW, DENY = (os.path.abspath(path) for path in sys.argv[2:4])
 
@@ -71,6 +74,16 @@ def written(path):
     return rows[0]["n"] if rows else 0
 
 
+def by_name(path, size, calls):
+    """All that was written, in so many calls of one size. Whose file it was may be lost on a busy machine: then it is
+    counted as that."""
+    got, each = written(path), size // calls
+    nameless = ask(path, "SELECT ifnull(sum(bytes), 0) AS n FROM call WHERE object = 0")[0]["n"]
+    lost = ask(path, "SELECT value AS n FROM counter WHERE name = 'io.unattributed'")[0]["n"]
+    timed("all of it by name", got == size, f"{got} of {size}, {nameless} nameless, {lost} calls lost that")
+    assert size - min(nameless, lost * each) <= got <= size, (got, nameless, lost)
+
+
 def tiers():
     """Those to be had here."""
     done = record("kernel", "probe.whyslow", "true")
@@ -102,13 +115,19 @@ def case_target_killed():
     for tier in tiers():
         path = f"{tier}.whyslow"
         command = target(100000)
-        done = record(tier, path, "sh", "-c", "\"$@\" & sleep 1; kill -9 $!; wait $!", "sh", *command)
-        print(done.stderr)
-        assert done.returncode == 128 + signal.SIGKILL, done
+        recorder = subprocess.Popen([WHYSLOW, "record", "--io", "--tier", tier, "-o", path, "--", "sh", "-c",
+                                     "\"$@\" & echo $! >pid; wait $!", "sh", *command], stderr=subprocess.PIPE, text=True)
+        # A round is 100 bytes, and ends with a rest: the next look finds all of it.
+        wait_for(lambda p=path: written(p) >= 100 or recorder.poll() is not None, "a round in the recording")
+        os.kill(int(pathlib.Path("pid").read_text()), signal.SIGKILL)
+        _, words = recorder.communicate(timeout=PATIENCE_S)
+        print(words)
+        assert recorder.returncode == 128 + signal.SIGKILL, recorder.returncode
         size = written(path)
         assert size >= 100 and not os.path.exists("said"), size
         done = record(tier, f"self-{path}", "sh", "-c", "dd if=input of=output status=none; kill -11 $$")
-        assert done.returncode == 128 + signal.SIGSEGV and written(f"self-{path}") == 100, done
+        assert done.returncode == 128 + signal.SIGSEGV, done
+        by_name(f"self-{path}", 100, 1)
 
 
 def case_disk_full():
@@ -141,13 +160,69 @@ def case_denied():
         path = f"{len(before)}.whyslow"
         done = record("auto", path, *target(2), before=before)
         print(done.stderr)
-        assert done.returncode == 7 and written(path) == 200, done
+        assert done.returncode == 7, done
+        by_name(path, 200, 200)
         assert "user tier" in done.stderr and "BPF" in done.stderr.upper(), done.stderr
         facts = json.loads(ask(path, "SELECT json FROM document WHERE name = 'io'")[0]["json"])
         assert facts["tier"] == "user" and "BPF" in facts["why_not_higher"].upper(), facts
         done = record("kernel", "none.whyslow", "touch", "started", before=before)
         assert done.returncode == DENIED and "try: " in done.stderr, done
         assert not os.path.exists("started") and not os.path.exists("none.whyslow")
+
+
+def case_small_ring():
+    """Where there is no room for a large buffer it is a small one, with the reason: neither an error nor a lower tier."""
+    if "kernel" not in tiers():
+        skip("no BPF here")
+    if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 4 << 30:
+        skip("a machine with less memory has the small buffer anyway")
+    for before, small in ((), False), ([DENY, "--map-from", str(100 << 20), str(errno.ENOMEM)], True):
+        path = f"{small}.whyslow"
+        done = record("kernel", path, *target(2), before=before)
+        assert done.returncode == 7 and written(path) == 200, (done, written(path))
+        facts = json.loads(ask(path, "SELECT json FROM document WHERE name = 'io'")[0]["json"])
+        assert facts["tier"] == "kernel", facts
+        said = [row["reason"] for row in facts["na"] if row["what"] == "room for calls"]
+        print(small, said)
+        assert len(said) == small and all("Cannot allocate memory" in reason for reason in said), facts
+        done = subprocess.run([WHYSLOW, "io", path], capture_output=True, text=True, check=True)
+        assert ("room for calls" in done.stdout) == small, done.stdout
+
+
+def memory_group(limit):
+    """A cgroup of our own with a limit of memory; skips where there can be none."""
+    for mount, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = pathlib.Path(mount, f"whyslow-test-{os.getpid()}")
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / file).write_text(str(limit))
+            return group
+        except OSError:
+            group.rmdir()
+    return skip("no cgroup can be made that limits memory")
+
+
+def case_limited():
+    """A cgroup's limit counts as the machine's memory does: what is left of it is the program's."""
+    if "kernel" not in tiers():
+        skip("no BPF here")
+    if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 4 << 30:
+        skip("a machine with less memory has the small buffer anyway")
+    group, maps = memory_group(1 << 30), {}
+    try:
+        for inside in (False, True):
+            path = f"{inside}.whyslow"
+            enter = (lambda: (group / "cgroup.procs").write_text(str(os.getpid()))) if inside else None
+            done = record("kernel", path, *target(2), preexec_fn=enter)
+            assert done.returncode == 7 and written(path) == 200, (done, written(path))
+            maps[inside] = ask(path, "SELECT value FROM counter WHERE name = 'io.map_bytes'")[0]["value"]
+    finally:
+        group.rmdir()
+    print(maps)
+    assert maps[False] - maps[True] == 48 << 20, maps
 
 
 with tempfile.TemporaryDirectory(prefix="whyslow-io-fault-") as work:

@@ -21,6 +21,7 @@ import tempfile
 import time
 
 TIMEOUT_S = 60
+RACES = 1000  # until one is won; most are
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
@@ -81,7 +82,7 @@ def kill_loop(args, work):
     """The writer is killed at random moments; everything announced is there."""
     rng = random.Random(17)
     kept = []
-    for round_number in range(90):
+    for round_number in range(args.rounds):
         path = work / "r.whyslow"
         for leftover in work.glob("r.whyslow*"):
             leftover.unlink()
@@ -101,8 +102,8 @@ def kill_loop(args, work):
             expect(committed == 0, f"round {round_number}: {committed} committed, but no file")
             continue
         kept.append(expect_whole(args.tool, path, committed, f"round {round_number}"))
-    print(f"90 kills: {len(kept)} files, up to {max(kept)} samples")
-    expect(len(kept) >= 60 and max(kept) > 200000, "the writer never got far: this shows nothing")
+    print(f"{args.rounds} kills: {len(kept)} files, up to {max(kept)} samples")
+    expect(len(kept) >= args.rounds * 2 // 3 and max(kept) > 200000, "the writer never got far: this shows nothing")
 
 
 def nth(args, work, kind, sticky, command, after):
@@ -128,9 +129,9 @@ def nth(args, work, kind, sticky, command, after):
             return
         hits += 1
         after(done, what)
-        # Every one of the first hundred, then in growing steps: thousands of
-        # allocations of the same kind fail in the same way.
-        at += 1 if at < 100 else max(1, at // 25)
+        # Every one of the first hundred (or so many rounds), then in growing steps: thousands of allocations of the
+        # same kind fail in the same way.
+        at += 1 if at < args.rounds else max(1, at // (args.rounds // 4))
 
 
 def nth_writer(args, work):
@@ -490,6 +491,9 @@ def cut_off(args, work):
     path = folder / "r.whyslow"
     expect(run(tool, "write", path, "20000", "5000", "abandon").returncode == 0, "cannot write")
     expect((folder / "r.whyslow-wal").exists(), "the log is gone: the test shows nothing")
+    for file in folder.iterdir():
+        expect(file.stat().st_mode & 0o777 == 0o600, f"{file} is not for its owner alone")
+        file.chmod(0o644)  # shared by its owner
     before = {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".whyslow-shm"}
 
     def read_as_nobody(what):
@@ -521,6 +525,7 @@ def cut_off(args, work):
     # Closed without an end: one file in log mode, complete, in a folder that is not ours.
     closed = folder / "closed.whyslow"
     expect(run(tool, "write", closed, "20000", "5000", "close").returncode == 0, "cannot write")
+    closed.chmod(0o644)
     done = run(*NOBODY, tool, "check", closed, "20000")
     expect(done.returncode == 0, describe(done))
 
@@ -574,9 +579,38 @@ def foreign_reader(args, work):
            == "ffffffff81000003", "kernel address")
 
 
+def came_between(args, work):
+    """Something comes in the place of a recording that has stepped back: neither is lost, nor the one before."""
+    path, old, precious = work / "r.whyslow", work / "r.whyslow.old", b"precious"
+    for _ in range(RACES):
+        for leftover in work.glob("r.whyslow*"):
+            leftover.unlink()
+        expect(all(run(args.tool, "write", *words).returncode == 0 for words in ((path, "10", "10"), (old, "20", "10"))),
+               "cannot write")
+        before = {path.read_bytes(), old.read_bytes()}
+        with subprocess.Popen([args.whyslow, "record", "-o", path, "--", "true"], stderr=subprocess.PIPE, text=True) as record:
+            # Its tables are made while nothing has the name.
+            while record.poll() is None:
+                try:
+                    with path.open("xb") as file:
+                        file.write(precious)
+                    break
+                except FileExistsError:
+                    pass
+            said = record.communicate(timeout=TIMEOUT_S)[1]
+        if record.returncode == 0:
+            continue  # it was quicker
+        print(said)
+        expect("exists already" in said and said.count("is left as") == 2, said)
+        left = [file.read_bytes() for file in work.glob("r.whyslow*")]
+        expect(path.read_bytes() == precious and len(left) == 3 and before < set(left), sorted(work.iterdir()))
+        return
+    expect(False, "nothing ever came between: this shows nothing")
+
+
 TESTS = {f.__name__.replace("_", "-"): f
          for f in (kill_loop, nth_writer, nth_query, nth_report, nth_waits, nth_io, nth_heap, disk_full, damage, circles,
-                   cut_off, foreign_reader)}
+                   cut_off, foreign_reader, came_between)}
 
 
 def main():

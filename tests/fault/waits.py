@@ -19,6 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+import seen  # noqa: E402
 import wait_tools  # noqa: E402
 from wait_tools import check_wait, skip  # noqa: E402
 
@@ -76,20 +77,26 @@ def tier_of(path):
 def case_dies():
     """By a signal: its status is passed on, and its waits are there."""
     for tier in ("kernel", "user"):
-        path, truth, _ = lab.record(calls, "crash", 200, tier=tier, status=128 + 11)
-        check_wait(lab.waits(path), truth, "sleeps_here", ("timer",), tier=tier)
+        path, truth, _ = lab.record(calls, "crash", 200, tier=tier, status=128 + 11,
+                                    until_seen=calls if tier == "user" else None)
+        check_wait(lab.waits(path), truth, "sleeps_here", ("timer",), tier=tier, seen_for_certain=True)
 
 
 def case_killed_in_wait():
     """kill -9 in the midst of a wait: the wait up to then counts."""
     for tier in ("kernel", "user"):
-        path, _, _ = lab.record("sh", "-c", f"{threads} lock 60000 & sleep 0.5; kill -9 $!; wait $!; exit 7",
-                                tier=tier, status=7)
+        path = str(lab.folder / f"{tier}.whyslow")
+        # The kernel sees all, and need not look; but the wait must have begun.
+        watch = seen.Watch(seconds=0.5, looks=seen.LOOKS if tier == "user" else 0)
+        done = seen.run([lab.whyslow, "record", "--offcpu", "--tier", tier, "-o", path, "--", "sh", "-c",
+                         f"{threads} lock 60000 & wait $!; exit 7"], "waits-threads", ends_by=signal.SIGKILL, watch=watch,
+                        env=lab.environment, timeout=wait_tools.PATIENCE_S)
+        print(done.stdout, done.stderr)
+        assert done.returncode == 7, done
         answer = lab.waits(path)
         got = answer.total("waits_for_lock")
-        print("behind the lock:", got)
-        # As long as the shell slept, less the start of the program; a busy machine adds to it.
-        assert got > 100, got
+        print("behind the lock:", got, "certainly:", done.slept_s * 1e3)
+        assert got >= done.slept_s * 1e3 - 0.1, "less than there was"
         assert {row["class"] for row in answer.with_function("waits_for_lock")} == {"lock"}
 
 
@@ -97,8 +104,8 @@ def falls_back(*before, words):
     """The user tier with the reason; asked for the kernel's, an error before anything runs."""
     path = str(lab.folder / "fallen.whyslow")
     pathlib.Path(path).unlink(missing_ok=True)
-    done = lab.run(*before, lab.whyslow, "record", "--offcpu", "-o", path, "--", calls, "sleep", "300")
-    check_wait(lab.waits(path), wait_tools.Truth(done.stdout), "sleeps_here", ("timer",), tier="user")
+    done = lab.run(*before, lab.whyslow, "record", "--offcpu", "-o", path, "--", calls, "sleep", "300", until_seen=calls)
+    check_wait(lab.waits(path), wait_tools.Truth(done.stdout), "sleeps_here", ("timer",), tier="user", seen_for_certain=True)
     facts = tier_of(path)
     print(facts)
     assert facts["tier"] == "user", facts
@@ -202,10 +209,34 @@ def case_maps_full():
 def case_vanishing():
     """The process that is attached to ends while it is recorded."""
     for tier in ("kernel", "user"):
-        target = subprocess.Popen([calls, "sleep", "1500"], stdout=subprocess.PIPE, text=True)
-        lab.run(lab.whyslow, "record", "--offcpu", "--tier", tier, "-p", str(target.pid), "-o", f"{tier}.whyslow")
-        assert target.wait() == 0
-        assert lab.waits(f"{tier}.whyslow").with_function("sleeps_here")
+        target = subprocess.Popen([calls, "epoll", "60000"], stdout=subprocess.DEVNULL)
+        recorder = subprocess.Popen([lab.whyslow, "record", "--offcpu", "--tier", tier, "-p", str(target.pid), "-o",
+                                     f"{tier}.whyslow"], stderr=subprocess.PIPE, text=True, env=lab.environment)
+        wait_for(lambda t=tier: committed(f"{t}.whyslow"), "a commit")
+        target.kill()
+        target.wait()
+        _, stderr = recorder.communicate(timeout=wait_tools.PATIENCE_S)
+        print(stderr)
+        assert recorder.returncode == 0, recorder.returncode
+        assert lab.waits(f"{tier}.whyslow").with_function("serves")
+
+
+def case_small_ring():
+    """Where there is no room for a large buffer it is a small one, with the reason: neither an error nor a lower tier."""
+    wait_tools.need_kernel_tier()
+    if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 4 << 30:
+        skip("a machine with less memory has the small buffer anyway")
+    maps = {}
+    for before, small in ((), False), ((deny, "--map-from", str(48 << 20), str(errno.ENOMEM)), True):
+        path = f"{small}.whyslow"
+        lab.run(*before, lab.whyslow, "record", "--offcpu", "--tier", "kernel", "-o", path, "--", calls, "sleep", "300")
+        facts = tier_of(path)
+        said = [reason for reason in facts["not_known"] if "larger buffer" in reason]
+        print(small, facts)
+        assert facts["tier"] == "kernel" and lab.waits(path).with_function("sleeps_here"), facts
+        assert len(said) == small and all("Cannot allocate memory" in reason for reason in said), facts
+        maps[small] = facts["map_bytes"]
+    assert maps[False] - maps[True] == 16 << 20, maps
 
 
 def case_disk_full():

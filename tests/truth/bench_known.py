@@ -16,20 +16,15 @@ import subprocess
 import sys
 import tempfile
 
+from judged import Checks
+
 whyslow, known = map(os.path.abspath, sys.argv[1:3])
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
 PTRACE_TRACEME, PTRACE_CONT, PTRACE_DETACH, PTRACE_SETOPTIONS = 0, 7, 17, 0x4200
 PTRACE_O_TRACEEXIT, PTRACE_EVENT_EXIT = 0x40, 6
-failed = 0
-
-
-def check(name, value, low, high, reason):
-    global failed
-    good = isinstance(value, (int, float)) and low <= value <= high
-    failed += not good
-    print(f"{'ok' if good else 'WRONG':<6} {name}: {value} in {low:.1f} to {high:.1f} ({reason})")
+checks = Checks()
 
 
 def hwm_kib(argv):
@@ -79,19 +74,19 @@ print(f"VmHWM of /bin/true, read by this script: {min(reads)} to {max(reads)}, m
 slack = truth * 0.01 + 8 + truth * 0.02
 alone = bench("-r", "20", "/bin/true")[0]["peak_rss_kb"]
 assert alone["source"].startswith("VmHWM"), alone["source"]
-check("/bin/true", alone["median"], truth - slack, truth + slack, "VmHWM")
+checks.between("/bin/true", alone["median"], truth - slack, truth + slack, "VmHWM", time=True)
 both = bench("-r", "6", f"{known} alloc-mib=500", "/bin/true")
 big, after = both[0]["peak_rss_kb"], both[1]["peak_rss_kb"]
-check("500 MiB", big["median"], 500 * 1024 * 0.99, 500 * 1024 * 1.01 + 4096, "told")
-check("/bin/true after it", after["median"], truth - slack, truth + slack, "VmHWM")
+checks.between("500 MiB", big["median"], 500 * 1024 * 0.99, 500 * 1024 * 1.01 + 4096, "told")
+checks.between("/bin/true after it", after["median"], truth - slack, truth + slack, "VmHWM", time=True)
 for run in both[1]["runs"]:
     assert run["peak_rss_kb"] < truth * 1.2, run  # rough, but never the neighbour's
 told = bench("-r", "6", "-w", "0", "--pss", "5ms",
              f"{known} burn-ms=50 sleep-ms=50 alloc-mib=16 write-mib=1 file=scratch")[0]
-check("wall_ms", told["wall_ms"]["median"], 100, 10000, "50 burnt, 50 slept; other load adds")
-check("cpu_ms", told["cpu_ms"]["median"], 50, 200, "50 burnt, then 4096 page faults")
-check("written_bytes", told["written_bytes"]["median"], 1 << 20, 1 << 20, "exact")
-check("peak_rss_kb", told["peak_rss_kb"]["median"], 16384, 16384 + 4096, "16 MiB and itself")
-check("peak_pss_kb", told["peak_pss_kb"]["median"], 50, 16384 + 4096, "sampled while it ran")
-check("switches_voluntary", told["switches_voluntary"]["median"], 1, 50, "it sleeps once")
-sys.exit(1 if failed else 0)
+checks.between("wall_ms", told["wall_ms"]["median"], 100, 10000, "50 burnt, 50 slept; other load adds", time=True)
+checks.between("cpu_ms", told["cpu_ms"]["median"], 50, 200, "50 burnt, then 4096 page faults", time=True)
+checks.between("written_bytes", told["written_bytes"]["median"], 1 << 20, 1 << 20, "exact")
+checks.between("peak_rss_kb", told["peak_rss_kb"]["median"], 16384, 16384 + 4096, "16 MiB and itself")
+checks.between("peak_pss_kb", told["peak_pss_kb"]["median"], 50, 16384 + 4096, "sampled while it ran", time=True)
+checks.between("switches_voluntary", told["switches_voluntary"]["median"], 1, 50, "it sleeps once", time=True)
+sys.exit(checks.status())

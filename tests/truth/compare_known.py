@@ -12,14 +12,10 @@ import os
 import subprocess
 import sys
 
+from judged import Checks
+
 whyslow, known = map(os.path.abspath, sys.argv[1:3])
-failed = 0
-
-
-def check(name, good, detail):
-    global failed
-    failed += not good
-    print(f"{'ok' if good else 'WRONG':<6} {name}: {detail}")
+checks = Checks()
 
 
 def compare(a, b, *options):
@@ -35,19 +31,19 @@ def compare(a, b, *options):
 # 40 and 60 ms of CPU and a loader of about 1 ms on both: 1.5, less a little. A busy machine adds
 # cache misses and faults to either.
 verdict, ratio, text = compare("burn-ms=40", "burn-ms=60", "--metric", "cpu", "--blocks", "10")
-check("half as much again is slower", verdict == "slower" and 1.35 < ratio < 1.65, text)
+checks.check("half as much again is slower", verdict == "slower" and 1.35 < ratio < 1.65, text, time=True)
 verdict, ratio, text = compare("burn-ms=60", "burn-ms=40", "--metric", "cpu", "--blocks", "10")
-check("a third less is faster", verdict == "faster" and 0.6 < ratio < 0.75, text)
+checks.check("a third less is faster", verdict == "faster" and 0.6 < ratio < 0.75, text, time=True)
 verdict, ratio, text = compare("burn-ms=40", "burn-ms=60", "--metric", "cpu", "--blocks", "10", "--duet")
-check("also in a duet", verdict == "slower" and 1.3 < ratio < 1.7, text)
+checks.check("also in a duet", verdict == "slower" and 1.3 < ratio < 1.7, text, time=True)
 for trial in range(3):
     verdict, ratio, text = compare("burn-ms=40", "burn-ms=40", "--metric", "cpu", "--blocks", "10", "--margin", "30%")
-    check("A/A is neither slower nor faster", verdict in ("equivalent", "unknown"), text)
+    checks.check("A/A is neither slower nor faster", verdict in ("equivalent", "unknown"), text, time=True)
 # Touched pages are counted by the kernel, whatever else is running.
 verdict, ratio, text = compare("alloc-mib=32", "alloc-mib=48", "--metric", "peak_rss", "--blocks", "8")
-check("16 MiB more are more", verdict == "slower" and 1.3 < ratio < 1.6, text)
+checks.check("16 MiB more are more", verdict == "slower" and 1.3 < ratio < 1.6, text)
 verdict, ratio, text = compare("sleep-ms=20", "sleep-ms=80", "--blocks", "10")
-check("60 ms more sleep are more wall time", verdict == "slower" and ratio > 1.2, text)
+checks.check("60 ms more sleep are more wall time", verdict == "slower" and ratio > 1.2, text, time=True)
 
 gates = [("burn-ms=30", "burn-ms=90", 1, "three times the CPU time fails"),
          ("burn-ms=60", "burn-ms=30", 0, "half the CPU time passes")]
@@ -55,5 +51,5 @@ for a, b, status, name in gates:
     done = subprocess.run([whyslow, "gate", "--metric", "cpu", "--max-regression", "20%", "--budget", "12s",
                            "--baseline", f"{known} {a}", "--candidate", f"{known} {b}"],
                           capture_output=True, check=False)
-    check(name, done.returncode == status, done.stdout.decode().splitlines()[0] if done.stdout else done.stderr)
-sys.exit(1 if failed else 0)
+    checks.check(name, done.returncode == status, done.stdout.decode().splitlines()[0] if done.stdout else done.stderr, time=True)
+sys.exit(checks.status())

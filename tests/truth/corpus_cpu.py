@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 """Planted trouble of CPU time, memory and builds, and what mending it really gains.
 
-    corpus_cpu.py DETECTOR KIND WHYSLOW PROGRAMS...
+    corpus_cpu.py DETECTOR gain WHYSLOW PROGRAMS...
 
-KIND is planted, near or clean (corpus_tools.py), another one of that detector's (EXTRA), or gain:
-what `whyslow run` says could be saved, beside what the mended mode of the same program does save,
+What `whyslow run` says could be saved, beside what the mended mode of the same program does save,
 measured by turns. Both are shares of the planted program's CPU time: these programs wait for nothing,
-and a machine that others use is not as fast now as it was then.
+and a machine that others use is not as fast now as it was then. The cases are those of corpus.py.
 """
 
 import os
-import pathlib
 import resource
 import subprocess
 import sys
@@ -19,19 +17,16 @@ import tempfile
 import corpus_tools
 import gain_tools
 
-whyslow = os.path.abspath(sys.argv[3])
-programs = {pathlib.Path(path).name: os.path.abspath(path) for path in sys.argv[4:]}
-
 # Heap passes must fit into it on a busy machine, too.
-BUDGET = ["--budget", "60s"]
+BUDGET = ("--budget", "60s")
 
 HOT, HEAP, KERNEL = "cpu-hot", "cpu-heap", "cpu-kernel"
 # 300 processes, one after another; three, and then work.
 STARTS = ["sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done"]
 
 
-def starts_few():
-    return ["sh", "-c", "/bin/true; /bin/true; exec " + programs[HOT] + " flat 400"]
+def starts_few(_):
+    return ["sh", "-c", "/bin/true; /bin/true; exec " + corpus_tools.PROGRAMS[HOT] + " flat 400"]
 
 
 CASES = {
@@ -69,8 +64,7 @@ ALSO = {
     ("unsymbolised_build", "near"): ["one_line", "one_function"],
     # Doubling asks the kernel for fresh memory, too; on a virtual machine its pages may take a sixth of the time.
     ("realloc_growth", "near"): ["page_faults"],
-    # The shell is Debian's, and stripped.
-    ("start_up", "planted"): ["unsymbolised_build", "kernel_dominated", "page_faults"],
+    ("start_up", "planted"): ["page_faults"],
 }
 # Facts of the finding whose answer is known. Each of 300 processes runs for half a millisecond, the shell hardly.
 FACTS = {
@@ -83,10 +77,13 @@ MENDED = {
 }
 
 
-def resolved(command):
-    if callable(command):
-        return command()
-    return [programs.get(command[0], command[0]), *command[1:]]
+def cases():
+    for detector, kinds in CASES.items():
+        for kind, command in kinds.items():
+            yield corpus_tools.Case(detector, kind, kind, command, tuple(ALSO.get((detector, kind), ())), BUDGET,
+                                    facts=FACTS.get((detector, kind), {}))
+    for (detector, kind), (judged, command) in EXTRA.items():
+        yield corpus_tools.Case(detector, kind, judged, command, options=BUDGET)
 
 
 def cpu(command, folder):
@@ -97,7 +94,7 @@ def cpu(command, folder):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def attempt(detector, planted, mended):
+def attempt(whyslow, detector, planted, mended):
     with tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
         pairs, (result, _) = gain_tools.around(lambda: (cpu(planted, folder), cpu(mended, folder)),
                                                lambda: corpus_tools.run(whyslow, planted, folder, *BUDGET))
@@ -110,31 +107,11 @@ def attempt(detector, planted, mended):
                                noise=times["runq"] / sum(times.values()))
 
 
-def gain(detector, name):
-    planted, mended = (resolved(command) for command in MENDED[name])
-    return gain_tools.verdict(lambda: attempt(detector, planted, mended))
+def main(detector, kind, whyslow, *programs):
+    corpus_tools.programs_are(programs)
+    planted, mended = (corpus_tools.resolved(command) for command in MENDED[detector + kind.removeprefix("gain")])
+    return gain_tools.verdict(lambda: attempt(os.path.abspath(whyslow), detector, planted, mended))
 
 
-def facts_judge(detector, kind, result):
-    for row in corpus_tools.suspicions(result, "confirmed", detector):
-        for name, (low, high) in FACTS.get((detector, kind), {}).items():
-            if not low <= row["facts"][name] <= high:
-                yield f"{name} is {row['facts'][name]}, not {low} to {high}"
-
-
-def main(detector, kind):
-    if kind.startswith("gain"):
-        return gain(detector, detector + kind[len("gain"):])
-    judged, command = EXTRA.get((detector, kind)) or (kind, CASES[detector][kind])
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
-        result, _ = corpus_tools.run(whyslow, resolved(command), folder, *BUDGET)
-    complaints = list(corpus_tools.judge(detector, judged, result, ALSO.get((detector, kind), ())))
-    complaints += facts_judge(detector, kind, result)
-    for line in complaints:
-        print("WRONG", line)
-    if not complaints:
-        print("ok", detector, kind)
-    return 1 if complaints else 0
-
-
-sys.exit(main(sys.argv[1], sys.argv[2]))
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 """Planted trouble with locks, threads and CPUs, and what mending it really gains.
 
-    corpus_locks.py DETECTOR KIND WHYSLOW PROGRAMS...
+    corpus_locks.py DETECTOR gain WHYSLOW PROGRAMS...
 
-Kinds are those of corpus_tools.py and more of each: `idle`, `tiny`, `single` are near misses, too,
-`file` is another plant, `nobody` is the plant without privileges. `gain`: what is said could be
-saved, beside what the mended program saves, measured by turns. Both are shares of the planted
-program's wall time, since a machine that others use is not as fast now as it was then.
+What is said could be saved, beside what the mended program saves, measured by turns. Both are shares of the planted
+program's wall time, since a machine that others use is not as fast now as it was then. The cases are those of
+corpus.py: `idle`, `tiny`, `single` are near misses, too, `file` is another plant, `nobody` is the plant without
+privileges.
 """
 
+import contextlib
+import functools
 import os
 import pathlib
-import pwd
-import shutil
 import statistics
 import subprocess
 import sys
@@ -22,11 +22,7 @@ import time
 import corpus_tools
 import gain_tools
 
-SKIP = gain_tools.SKIP
-detector, kind = sys.argv[1:3]
-whyslow = os.path.abspath(sys.argv[3])
-programs = {pathlib.Path(path).name: os.path.abspath(path) for path in sys.argv[4:]}
-TURNS, IO, HERD, SERIAL = (programs["lock-" + name] for name in ("turns", "io", "herd", "serial"))
+TURNS, IO, HERD, SERIAL = ("lock-" + name for name in ("turns", "io", "herd", "serial"))
 
 # Threads that could run side by side do so only while the CPUs are free: of these the least disturbed run counts.
 SIDE_BY_SIDE = ("hot_lock", "lock_convoy", "serial_section")
@@ -49,14 +45,8 @@ CASES = {
     "cgroup_throttling": {"planted": [SERIAL, "single"], "near": [SERIAL, "single"], "clean": [SERIAL, "single"],
                           "mended": [SERIAL, "single"]},
 }
-# tiny: what is left of jobs of some microseconds is the kernel's time to hand them over.
-ALSO = {"tiny": ("kernel_dominated",)}
-PLANTED, NEAR = ("planted", "nobody"), ("near", "idle", "tiny", "single")
-
-
-def skip(reason):
-    print("SKIP:", reason)
-    sys.exit(SKIP)
+# What is made durable under the lock is made durable for each message, too: of `file` both are said.
+PLANTED, NEAR = ("planted", "nobody", "file"), ("near", "idle", "tiny", "single")
 
 
 class Burners:
@@ -73,156 +63,111 @@ class Burners:
             one.wait()
 
 
+def own_group():
+    """The group that this process is in, and the one below which it may be limited: itself, so that what its children
+    take is its own for judge.py. Where version 2 does not give it that controller, only the top can have it."""
+    mine = dict(line.split(":", 2)[1:] for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines())
+    v1, v2 = pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")
+    for names, path in mine.items():
+        if v1.is_dir() and "cpu" in names.split(","):
+            return v1 / path.lstrip("/"), v1 / path.lstrip("/")
+    own = v2 / mine.get("", "/").lstrip("/")
+    given = own / "cgroup.controllers"
+    return own, own if given.exists() and "cpu" in given.read_text().split() else v2
+
+
 class Limited:
     """This process and its children in a cgroup with a part of one CPU."""
 
     def __init__(self, part):
         self.part = part
+        self.enabled = None
+
+    def limit(self, root):
+        if (self.group / "cpu.cfs_quota_us").exists():
+            (self.group / "cpu.cfs_quota_us").write_text(str(int(self.part * 100000)))
+            return
+        if not (self.group / "cpu.max").exists():
+            # Of a group that has processes itself others may be parts only if they are of threads.
+            (self.group / "cgroup.type").write_text("threaded")
+            (root / "cgroup.subtree_control").write_text("+cpu")
+            self.enabled = root / "cgroup.subtree_control"
+        (self.group / "cpu.max").write_text(f"{int(self.part * 100000)} 100000")
 
     def __enter__(self):
-        v1 = pathlib.Path("/sys/fs/cgroup/cpu")
-        self.root = v1 if (v1 / "cpu.cfs_quota_us").exists() or v1.is_dir() else pathlib.Path("/sys/fs/cgroup")
-        self.group = self.root / f"whyslow-corpus-{os.getpid()}"
+        self.own, root = own_group()
+        self.group = root / f"whyslow-corpus-{os.getpid()}"
         try:
             self.group.mkdir()
-            if (self.group / "cpu.cfs_quota_us").exists():
-                (self.group / "cpu.cfs_quota_us").write_text(str(int(self.part * 100000)))
-            else:
-                (self.group / "cpu.max").write_text(f"{int(self.part * 100000)} 100000")
+            self.limit(root)
             for name, most in (("cpu.shares", 262144), ("cpu.weight", 10000)):  # its limit stops it, not others
                 if (self.group / name).exists():
                     (self.group / name).write_text(str(most))
             (self.group / "cgroup.procs").write_text(str(os.getpid()))
         except OSError as error:
             self.__exit__()
-            skip(f"no cgroup can be limited here: {error}")
+            raise corpus_tools.Skip(f"no cgroup can be limited here: {error}") from None
 
     def __exit__(self, *_):
         try:
-            (self.root / "cgroup.procs").write_text(str(os.getpid()))
+            (self.own / "cgroup.procs").write_text(str(os.getpid()))
             self.group.rmdir()
+            if self.enabled:
+                self.enabled.write_text("-cpu")
         except OSError as error:
             print("the cgroup stays:", error)
 
 
-class Nothing:
-    def __enter__(self):
-        pass
-
-    def __exit__(self, *_):
-        pass
-
-
-def around(planted):
+def around(detector, kind):
     """What the trouble is when it is not in the program."""
-    if detector == "cpu_starvation" and planted:
-        return Burners()
-    if detector == "cgroup_throttling" and (planted or kind == "near"):
-        return Limited(0.4 if planted else 8)
-    return Nothing()
+    if detector == "cpu_starvation" and kind == "planted":
+        return Burners
+    if detector == "cgroup_throttling" and kind in ("planted", "near"):
+        return functools.partial(Limited, 0.4 if kind == "planted" else 8)
+    return contextlib.nullcontext
 
 
-def share_of_cpus():
-    """What programs that compute, one for each CPU, get of them."""
-    with tempfile.TemporaryDirectory() as folder:
-        before, start = os.times(), time.monotonic()
-        all_of_them = [subprocess.Popen([SERIAL, "single"], cwd=folder, stdout=subprocess.DEVNULL)
-                       for _ in os.sched_getaffinity(0)]
-        for one in all_of_them:
-            one.wait()
-        took, after = time.monotonic() - start, os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return used / took / len(all_of_them)
+def cases():
+    for detector, kinds in CASES.items():
+        for kind, command in kinds.items():
+            if kind == "mended":
+                continue
+            judged = "planted" if kind in PLANTED else "near" if kind in NEAR else "clean"
+            # Who has one CPU at most loses nothing by taking turns.
+            quiet = (judged == "planted" and detector in (*SIDE_BY_SIDE, "cgroup_throttling")) \
+                or (judged != "planted" and detector == "cpu_starvation")
+            yield corpus_tools.Case(detector, kind, judged, command, ONE,
+                                    around=around(detector, kind), quiet=quiet, nobody=kind == "nobody",
+                                    beside=kind == "file")
 
 
-def need_quiet():
-    """What threads gain by running side by side is there only where the CPUs are free."""
-    for _ in range(20):
-        had = share_of_cpus()
-        if had >= 0.93:
-            return
-        time.sleep(1)
-    skip(f"others have the CPUs: programs that compute got {had * 100:.0f}% of them")
-
-
-def attempt():
-    table = CASES[detector]
+def attempt(whyslow, detector):
+    planted, mended = (corpus_tools.resolved(CASES[detector][kind]) for kind in ("planted", "mended"))
     with tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
         def pair():
-            with around(True):
-                planted = gain_tools.wall(table["planted"], folder)
-            return planted, gain_tools.wall(table["mended"], folder)
+            with around(detector, "planted")():
+                took = gain_tools.wall(planted, folder)
+            return took, gain_tools.wall(mended, folder)
 
         def look():
-            with around(True):
-                return corpus_tools.run(whyslow, table["planted"], folder)
+            with around(detector, "planted")():
+                return corpus_tools.run(whyslow, planted, folder)
         pairs, (result, _) = gain_tools.around(pair, look)
     # What burners leave to others is not the same each time.
-    planted = gain_tools.baseline_of(result) if detector == "cpu_starvation" else None
+    before = gain_tools.baseline_of(result) if detector == "cpu_starvation" else None
     return gain_tools.compared_by_wall(detector, pairs, result, min if detector in SIDE_BY_SIDE else statistics.median,
-                                       planted)
+                                       before)
 
 
-def gain():
-    need_quiet()
-    return gain_tools.verdict(attempt)
+def main(detector, _, whyslow, *programs):
+    corpus_tools.programs_are(programs)
+    try:
+        corpus_tools.need_quiet()
+        return gain_tools.verdict(lambda: attempt(os.path.abspath(whyslow), detector))
+    except corpus_tools.Skip as skip:
+        print("SKIP:", skip)
+        return gain_tools.SKIP
 
 
-def nobody():
-    """The same as a user without privileges: files where it may read and write them."""
-    if os.geteuid() != 0:
-        skip("only root can become another user")
-    user = pwd.getpwnam("nobody")
-    with tempfile.TemporaryDirectory() as folder:
-        command = CASES[detector][kind]
-        for path in (whyslow, command[0]):
-            shutil.copy(path, folder)
-        for path in pathlib.Path(os.path.dirname(whyslow)).glob("**/libwhyslow-*.so"):
-            shutil.copy(path, folder)
-        shutil.chown(folder, user.pw_uid, user.pw_gid)
-        os.environ["HOME"] = folder
-        os.setgroups([])
-        os.setgid(user.pw_gid)
-        os.setuid(user.pw_uid)
-        own = os.path.join(folder, os.path.basename(whyslow))
-        program = os.path.join(folder, os.path.basename(command[0]))
-        result, _ = corpus_tools.run(own, [program, *command[1:]], folder)
-    return list(corpus_tools.judge(detector, "planted", result, ONE))
-
-
-def beside():
-    """What is made durable under the lock is made durable for each message, too: both are said."""
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
-        result, _ = corpus_tools.run(whyslow, CASES[detector][kind], folder)
-    corpus_tools.show(result)
-    if not corpus_tools.suspicions(result, "confirmed", detector):
-        yield f"not confirmed: {corpus_tools.suspicions(result, detector=detector)}"
-
-
-def case():
-    if kind == "nobody":
-        return nobody()
-    if kind == "file":
-        return list(beside())
-    as_kind = "planted" if kind in PLANTED else "near" if kind in NEAR else "clean"
-    if as_kind == "planted" and detector in ("hot_lock", "lock_convoy", "serial_section", "cgroup_throttling"):
-        need_quiet()  # else the trouble is not there: who has one CPU at most loses nothing by taking turns
-    if detector == "cpu_starvation" and kind != "planted":
-        need_quiet()
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder, around(as_kind == "planted"):
-        result, _ = corpus_tools.run(whyslow, CASES[detector][kind], folder)
-        also = ONE + ALSO.get(kind, ())
-        return list(corpus_tools.judge(detector, as_kind, result, also))
-
-
-def main():
-    if kind == "gain":
-        return gain()
-    complaints = case()
-    for line in complaints:
-        print("WRONG", line)
-    print("ok" if not complaints else "", detector, kind)
-    return 1 if complaints else 0
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

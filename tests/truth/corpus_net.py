@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 """Planted trouble with requests and networks: what `whyslow run` must confirm, dismiss, and never say.
 
-    corpus_net.py DETECTOR KIND WHYSLOW NET_CLIENT NET_SERVER NET_POLL
+    corpus_net.py DETECTOR gain WHYSLOW PROGRAMS...
 
-`nobody` is the plant without privileges. The server runs beside the command, not in it, as servers do: what it takes is the client's to wait for. KIND is one of
-planted, near, clean, a name of more of these, or gain: what is said to be recoverable beside what the mended program really gains.
+The server runs beside the command, not in it, as servers do: what it takes is the client's to wait for. `gain`: what is
+said to be recoverable beside what the mended program really gains. The cases are those of corpus.py; `nobody` is the
+plant without privileges.
 """
 
 import contextlib
+import functools
 import os
-import pathlib
-import pwd
 import subprocess
 import sys
 import tempfile
@@ -18,7 +18,6 @@ import tempfile
 import corpus_tools
 import gain_tools
 
-SKIP = gain_tools.SKIP
 # DNS is looked for at its port only; an address of our own, since 127.0.0.1:53 may be somebody's.
 DNS_ADDRESS = "127.53.0.7"
 # Whatever else the machine does, no axis is left out.
@@ -55,12 +54,18 @@ CASES = {
 KIND_OF = {"pattern": "planted", "nobody": "planted", "nodelay": "near"}
 
 
+NOBODY = ("n_plus_one", "sequential_http", "connection_per_request", "delayed_ack")
+
+
 @contextlib.contextmanager
-def server_of(detector, program):
+def server_of(detector):
     """Address and port; nothing for those that need none."""
     if detector == "poll_loop":
         yield ()
         return
+    if detector == "repeated_dns" and os.geteuid() != 0:
+        raise corpus_tools.Skip("port 53 is for root only")
+    program = corpus_tools.PROGRAMS["net-server"]
     dns = detector == "repeated_dns"
     address = DNS_ADDRESS if dns else "127.0.0.1"
     process = subprocess.Popen([program, address, *(["dns"] if dns else [])], stdin=subprocess.PIPE,
@@ -84,41 +89,32 @@ def attempt(whyslow, detector, trouble, mended, folder):
     return gain_tools.compared_by_wall(detector, pairs, result)
 
 
-def as_nobody(whyslow, folder):
-    """A program that is whyslow without privileges; the folder becomes theirs."""
-    user = pwd.getpwnam("nobody")
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    script = pathlib.Path(folder) / "whyslow"
-    script.write_text(f"#!/bin/sh\nHOME={folder} exec setpriv --reuid={user.pw_uid} --regid={user.pw_gid} --clear-groups "
-                      f"{whyslow} \"$@\"\n")
-    script.chmod(0o755)
-    return str(script)
+def command_of(detector, name, count):
+    return ["net-poll" if detector == "poll_loop" else "net-client", name, str(count)]
 
 
-def judge(whyslow, detector, kind, command_of, folder):
-    table = CASES[detector]
-    what = table["planted" if kind == "nobody" else kind]
-    result, _ = corpus_tools.run(as_nobody(whyslow, folder) if kind == "nobody" else whyslow, command_of(*what), folder,
-                                 *BUDGET)
-    yield from corpus_tools.judge(detector, KIND_OF.get(kind, kind), result, table.get("also", {}).get(kind, ()))
+def cases():
+    for detector, kinds in CASES.items():
+        kinds = {kind: what for kind, what in kinds.items() if kind not in ("gain", "also")}
+        if detector in NOBODY:
+            kinds["nobody"] = kinds["planted"]
+        for kind, what in kinds.items():
+            yield corpus_tools.Case(detector, kind, KIND_OF.get(kind, kind), command_of(detector, *what),
+                                    CASES[detector].get("also", {}).get(kind, ()), BUDGET,
+                                    functools.partial(server_of, detector), nobody=kind == "nobody")
 
 
-def main(detector, kind, whyslow, client, server, poll):
-    if (detector == "repeated_dns" or kind == "nobody") and os.geteuid() != 0:
-        print("port 53, and to become somebody else, is for root only")
-        return SKIP
-    whyslow, client, server, poll = map(os.path.abspath, (whyslow, client, server, poll))
-    with server_of(detector, server) as at, tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
-        def command_of(name, count):
-            return [poll if detector == "poll_loop" else client, name, str(count), *at]
-        if kind == "gain":
-            commands = [command_of(*what) for what in CASES[detector]["gain"]]
+def main(detector, _, whyslow, *programs):
+    corpus_tools.programs_are(programs)
+    whyslow = os.path.abspath(whyslow)
+    try:
+        with server_of(detector) as at, tempfile.TemporaryDirectory(dir=os.path.dirname(whyslow)) as folder:
+            commands = [[*corpus_tools.resolved(command_of(detector, *what)), *at]
+                        for what in CASES[detector]["gain"]]
             return gain_tools.verdict(lambda: attempt(whyslow, detector, *commands, folder))
-        complaints = list(judge(whyslow, detector, kind, command_of, folder))
-    for line in complaints:
-        print("WRONG", line)
-    print("ok" if not complaints else "", detector, kind)
-    return 1 if complaints else 0
+    except corpus_tools.Skip as skip:
+        print("SKIP:", skip)
+        return gain_tools.SKIP
 
 
 if __name__ == "__main__":

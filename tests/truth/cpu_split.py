@@ -16,18 +16,12 @@ import subprocess
 import sys
 import tempfile
 
+from judged import Checks
+
 whyslow, split, library = map(os.path.abspath, sys.argv[1:4])
 SHARES = (50, 30, 15, 5)
 KINDS = ("plain", "inlined", "recursive", "plt", "dlopen", "handled", "threaded")
-failed = 0
-
-
-def check(name, value, low, high):
-    global failed
-    good = low <= value <= high
-    failed += not good
-    print(f"{'ok' if good else 'WRONG':<6}{name}: {value:.3f} in {low:g} to {high:g}")
-
+checks = Checks()
 
 with tempfile.TemporaryDirectory() as folder:
     recording = os.path.join(folder, "a.whyslow")
@@ -63,14 +57,14 @@ with tempfile.TemporaryDirectory() as folder:
 for kind in KINDS:
     whole = sum(weights[f"{kind}_{share}"] for share in SHARES)
     samples = sum(counts[f"{kind}_{share}"] for share in SHARES)
-    check(f"{kind}: samples", samples, 10000, 1000000)
+    checks.between(f"{kind}: samples", samples, 10000, 1000000, time=True)
     for share in SHARES:
         # 1 percentage point: at 10,000 samples one sigma of the largest share is half of it.
-        check(f"{kind}_{share}", weights[f"{kind}_{share}"] / max(whole, 1) * 100, share - 1, share + 1)
+        checks.between(f"{kind}_{share}", weights[f"{kind}_{share}"] / max(whole, 1) * 100, share - 1, share + 1, time=True)
 # 2%: what runs with interrupts off is charged where they come on, perhaps to another task.
-check("sampled of rusage, %", counters["cpu.sampled_ns"] / counters["cpu.rusage_ns"] * 100, 98, 102)
-check("complete, %", counters["cpu.complete"] / counters["cpu.samples"] * 100, 99.5, 100)
-check("threads with samples", len(threads), 4, 4)
-check("stacks with an unnamed root, %", roots["?"] / counters["cpu.samples"] * 100, 0, 0.5)
-check("lost", counters["loss.ring_full"], 0, 0.01 * counters["cpu.samples"])
-sys.exit(1 if failed else 0)
+checks.between("sampled of rusage, %", counters["cpu.sampled_ns"] / counters["cpu.rusage_ns"] * 100, 98, 102, time=True)
+checks.between("complete, %", counters["cpu.complete"] / counters["cpu.samples"] * 100, 99.5, 100)
+checks.between("threads with samples", len(threads), 4, 4)
+checks.between("stacks with an unnamed root, %", roots["?"] / counters["cpu.samples"] * 100, 0, 0.5)
+checks.between("lost", counters["loss.ring_full"], 0, 0.01 * counters["cpu.samples"], time=True)
+sys.exit(checks.status())

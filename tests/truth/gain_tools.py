@@ -33,12 +33,15 @@ def around(pair, look):
 
 def confirmed(result, detector):
     """The row of the detector; None when the machine was too busy to record it."""
-    for row in corpus_tools.suspicions(result, "not judged", detector):
-        print(f"not judged: {row['reason']}")
-        return None
-    own = corpus_tools.suspicions(result, "confirmed", detector)
-    assert own, f"not confirmed: {corpus_tools.suspicions(result, detector=detector)}"
-    return own[0]
+    is_apart = detector in corpus_tools.APART
+    rows = corpus_tools.apart(result, detector) if is_apart else corpus_tools.suspicions(result, detector=detector)
+    for row in rows:
+        if row["verdict"] == "not judged":
+            print(f"not judged: {row['reason']}")
+            return None
+    own = [row for row in rows if row["verdict"] == "confirmed"]
+    assert own, f"not confirmed: {rows}"
+    return {**own[0], "recoverable_ms": own[0]["ms"]} if is_apart else own[0]
 
 
 def baseline_of(result):

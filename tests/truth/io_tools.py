@@ -2,8 +2,10 @@
 servers say themselves beside them."""
 
 import json
+import os
 import pathlib
 import platform
+import sys
 
 import wait_tools
 
@@ -74,6 +76,36 @@ class Lab(wait_tools.Lab):
 
     def counters(self, path):
         return {row["name"]: row["value"] for row in self.query(path, "SELECT name, value FROM counter")}
+
+
+def tree_make(top, folders, files):
+    """A tree of so many names, which all look like those that walk() asks about. Those of a folder are one file."""
+    for i in range(folders):
+        folder = top / f"{i % 10}" / f"{i}"
+        folder.mkdir(parents=True)
+        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        os.close(os.open("lib0.so.1", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644, dir_fd=at))
+        for k in range(1, files):
+            os.link("lib0.so.1", f"lib{k}.so.1", src_dir_fd=at, dst_dir_fd=at)
+        os.close(at)
+    return top
+
+
+WALK = """
+import json, subprocess, sys, time
+begun = time.monotonic()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(json.dumps({"name": "wall_ms", "value": 1000 * (time.monotonic() - begun)}))
+"""
+
+
+def walk(top):
+    """A command that walks over a tree and says how long it took, without the start and end of whoever looks on."""
+    return [sys.executable, "-c", WALK, "find", str(top), "-name", "*.so*", "-newer", "/etc/passwd"]
+
+
+def walk_ms(text):
+    return next(row["value"] for line in text.splitlines() if (row := json.loads(line))["name"] == "wall_ms")
 
 
 def accounts(text):

@@ -21,7 +21,7 @@ import time
 
 HEAD_BYTES = 1024
 PIECE_BYTES = 1 << 16
-PATIENCE_S = 60
+PATIENCE_S = 600
 
 
 class Proxy:

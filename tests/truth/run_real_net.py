@@ -29,6 +29,50 @@ wait
 """
 
 
+@contextlib.contextmanager
+def postgresql_beside():
+    """How to reach a server of ours."""
+    if not server_tools.PostgreSQL.there() or "net-pg" not in corpus_tools.PROGRAMS:
+        raise corpus_tools.Skip(f"needs {server_tools.PostgreSQL.missing}, and libpq-dev")
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        os.chmod(folder, 0o755)  # the server is somebody else
+        server = stack.enter_context(server_tools.PostgreSQL(pathlib.Path(folder) / "pg"))
+        yield [f"host={server.folder} user=bench dbname=postgres"]
+
+
+def slow_truth(result):
+    yield from corpus_tools.judge("n_plus_one", "planted", result)
+    for row in corpus_tools.suspicions(result, "confirmed", "n_plus_one"):
+        yield from place_truth(row)
+
+
+def place_truth(row):
+    if "main" not in row["location"] and "balance_of" not in row["location"]:
+        yield f"the place is {row['location']}"
+    if row["facts"]["requests"] != ROWS:
+        yield f"{row['facts']['requests']} requests were seen"
+
+
+def fast_truth(result):
+    # A few milliseconds are all start-up, and that may be said of it.
+    yield from (f"false: {row['title']}" for row in corpus_tools.suspicions(result, "confirmed")
+                if row["detector"] in corpus_net.CASES)
+
+
+def redis_truth(result):
+    # The event loop does stand still meanwhile, and each of these writes is small: both true of it.
+    yield from corpus_tools.judge("fsync_per_message", "planted", result,
+                                  also=("event_loop_io", "small_io"))
+
+
+def cases():
+    for kind, name, truth in (("postgresql-slow", "n_plus_one", slow_truth), ("postgresql-fast", "batched", fast_truth)):
+        yield corpus_tools.Case("real", kind, "planted", ["net-pg", name, str(ROWS)], options=corpus_net.BUDGET,
+                                around=postgresql_beside, truth=truth)
+    yield corpus_tools.Case("real", "redis", "planted", ["sh", "-c", REDIS], options=corpus_net.BUDGET,
+                            needs="redis-benchmark", truth=redis_truth)
+
+
 class Unsteady(Exception):
     """The machine is too busy: what a run takes differs too much from one minute to the next."""
 
@@ -46,17 +90,12 @@ def postgresql(whyslow, client):
             yield from postgresql_gain(row, result, slow, fast, folder)
         result, _ = corpus_tools.run(whyslow, fast, folder, *corpus_net.BUDGET)
         corpus_tools.show(result)
-        # A few milliseconds are all start-up, and that may be said of it.
-        yield from (f"false: {row['title']}" for row in corpus_tools.suspicions(result, "confirmed")
-                    if row["detector"] in corpus_net.CASES)
+        yield from fast_truth(result)
 
 
 def postgresql_gain(row, result, slow, fast, folder):
     """Complaints about what is said of the N+1."""
-    if "main" not in row["location"] and "balance_of" not in row["location"]:
-        yield f"the place is {row['location']}"
-    if row["facts"]["requests"] != ROWS:
-        yield f"{row['facts']['requests']} requests were seen"
+    yield from place_truth(row)
     # Shares, not times: a round trip here is CPU time of two processes, at whatever load there is just now.
     runs = [(gain_tools.wall(slow, folder), gain_tools.wall(fast, folder)) for _ in range(gain_tools.PAIRS)]
     said = row["recoverable_ms"] / 1e3 / gain_tools.baseline_of(result)
@@ -72,10 +111,7 @@ def redis(whyslow):
     for row in corpus_tools.suspicions(result, "not judged", "fsync_per_message"):
         if "usual time" in row["reason"] or "budget" in row["reason"]:
             raise Unsteady
-    # The event loop does stand still meanwhile, each of these writes is small, and what there is to compute of so
-    # small commands is the kernel's: all true of it.
-    yield from corpus_tools.judge("fsync_per_message", "planted", result,
-                                  also=("event_loop_io", "small_io", "kernel_dominated"))
+    yield from redis_truth(result)
 
 
 def main(name, whyslow, *programs):

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import tempfile
 
+from judged import Checks
+
 whyslow, known = map(os.path.abspath, sys.argv[1:3])
-failed = 0
+checks = Checks()
 
 for argument, units, laws in (
         ("burn-ms={n}", "2,4,8,16,32,64", ("linear",)),
@@ -31,6 +33,5 @@ for argument, units, laws in (
     good = best["law"] in laws
     if best["law"] == "log n" and "constant" in laws:
         good = result["steps"][-1]["fitted"] < 1.15 * result["steps"][0]["fitted"]
-    failed += not good
-    print("ok    " if good else "WRONG ", argument, best)
-sys.exit(failed)
+    checks.check(argument, good, best, time=True)
+sys.exit(checks.status())

@@ -16,7 +16,7 @@ import time
 
 import server_tools
 import wait_tools
-from wait_tools import CLASSES, Answer, between, check_complete, skip
+from wait_tools import CLASSES, Answer, check_complete, skip, time_between, timed
 
 SECONDS = 4
 lab = wait_tools.Lab(sys.argv[2], [], "whyslow-servers-")
@@ -44,7 +44,7 @@ def window(path):
 def rate(rows, figure, begin, end):
     """Growth of a figure per time within a window, from the looks that lie in it."""
     inside = [row for row in rows if begin <= row["time"] <= end]
-    assert len(inside) > 5, "too few looks"
+    timed("looks", len(inside) > 5, str(len(inside)))
     return (inside[-1][figure] - inside[0][figure]) / (inside[-1]["time"] - inside[0]["time"])
 
 
@@ -65,18 +65,18 @@ def case_redis():
     check_complete(answer)
     main = answer.threads[redis.pid]["classes_ms"]
     whole = life(answer.threads[redis.pid])
-    between("its stretch in ms", whole, SECONDS * 1e3 * 0.95, SECONDS * 1e3 * 1.5)
+    time_between("its stretch in ms", whole, SECONDS * 1e3 * 0.95, SECONDS * 1e3 * 1.5)
     cpu, commands = rate(rows, "cpu", begin, end), rate(rows, "commands", begin, end)
-    between("share running, by its used_cpu", main["running"] / whole, cpu - 0.1, cpu + 0.1)
+    time_between("share running, by its used_cpu", main["running"] / whole, cpu - 0.1, cpu + 0.1)
     # Of commands it measures the wall time: being preempted is in it.
-    assert (main["running"] + main["runq"]) / whole >= commands - 0.1, commands
+    timed("running and ready, by its commands", (main["running"] + main["runq"]) / whole >= commands - 0.1, str(commands))
     # It does nothing but compute and wait for requests; the rest is waiting for a CPU.
-    between("idle, running or ready", (main["idle"] + main["running"] + main["runq"]) / whole, 0.9, 1.001)
-    between("idle", main["idle"] / whole, 1 - cpu - main["runq"] / whole - 0.1, 1 - cpu + 0.1)
+    time_between("idle, running or ready", (main["idle"] + main["running"] + main["runq"]) / whole, 0.9, 1.001)
+    time_between("idle", main["idle"] / whole, 1 - cpu - main["runq"] / whole - 0.1, 1 - cpu + 0.1)
     # Its background threads wait for work.
     for tid, thread in answer.threads.items():
         if tid != redis.pid:
-            between(f"idle of {thread.get('name')}", thread["classes_ms"]["idle"] / life(thread), 0.9, 1.001)
+            time_between(f"idle of {thread.get('name')}", thread["classes_ms"]["idle"] / life(thread), 0.9, 1.001)
 
 
 class CpuTimes:
@@ -118,7 +118,7 @@ def case_postgresql():
         recorder = wait_tools.subprocess.Popen(
             [lab.whyslow, "record", "--offcpu", "--locks", "-p", str(server.pid), "-o", "s.whyslow"],
             env=lab.environment, stderr=wait_tools.subprocess.PIPE, text=True)
-        wait_tools.wait_attached(recorder)
+        lab.wait_recording(recorder, "s.whyslow")
         watch = server.watch("SELECT pid, coalesce(wait_event_type, ''), wait_event FROM pg_stat_activity "
                              "WHERE application_name = 'pgbench' AND state IS NOT NULL", 0.015)
         try:
@@ -141,7 +141,7 @@ def case_postgresql():
     assert answer.json["honesty"]["tier"] == "kernel"
     check_complete(answer)
     print(collections.Counter(f"{kind}:{event}" for _, kind, event in rows).most_common(12))
-    assert len(rows) > 500, len(rows)
+    timed("looks by the server's own account", len(rows) > 500, str(len(rows)))
     backends = {int(pid) for pid, _, _ in rows}
     theirs = collections.Counter(KINDS[kind] for _, kind, _ in rows)
     ours = collections.Counter()
@@ -157,13 +157,13 @@ def case_postgresql():
     missed = 0
     for kind in ("lock", "disk", "idle", "timer"):
         share = theirs[kind] / len(rows)
-        between(f"share of {kind}", ours[kind] / whole, share - ready - 0.1, share + 0.1)
+        time_between(f"share of {kind}", ours[kind] / whole, share - ready - 0.1, share + 0.1)
         missed += max(share - ours[kind] / whole, 0)
     # It computes, too, on its way into a wait and out of it: of that only the kernel knows.
     running = ours["running"] / whole
-    between("missed of all kinds", missed, 0, ready + max(running - theirs["running"] / len(rows), 0) + 0.1)
+    time_between("missed of all kinds", missed, 0, ready + max(running - theirs["running"] / len(rows), 0) + 0.1)
     told = sum(cpu.ms[pid] for pid in backends & set(answer.threads) if pid in cpu.ms) / whole
-    between("share of running, by the kernel's account", running, told - 0.03, told + 0.03)
+    time_between("share of running, by the kernel's account", running, told - 0.03, told + 0.03)
 
 
 try:

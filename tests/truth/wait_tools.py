@@ -15,12 +15,13 @@ import sys
 import tempfile
 import time
 
-import machine_tools
+import seen
+from judged import between, time_between, timed  # noqa: F401
 
-PATIENCE_S = 120
+PATIENCE_S = 600  # for what hangs: tools/run_tests allows 900
 # Between the program's look at the clock and the switch lie a system call and the scheduler.
 EACH_SWITCH_MS = 0.02
-CLASSES = ("running", "runq", "lock", "disk", "net", "pagefault", "child", "timer", "idle")
+CLASSES = ("running", "runq", "lock", "disk", "net", "pagefault", "child", "pipe", "timer", "idle")
 ROOTS = {"main", "_start", "_dl_start_user", "_dl_start", "__libc_start_main", "start_thread", "clone", "__clone",
          "clone3", "__clone3", "thread_start", "__libc_start_call_main", "__libc_start_main_impl",
          "__libc_start_main_alias_2", "runtime.goexit", "runtime.goexit.abi0", "runtime.mstart", "runtime.mstart.abi0",
@@ -37,11 +38,6 @@ def need_kernel_tier():
         skip("the kernel tier needs root")
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         skip("this kernel has no BTF")
-
-
-def between(what, value, low, high):
-    print(f"{what}: {value:.3f} in {low:.3f} to {high:.3f}")
-    assert low <= value <= high, what
 
 
 def functions(stack):
@@ -131,10 +127,14 @@ class Lab:
         os.chdir("/")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def run(self, *args, status=0, **more):
+    def run(self, *args, status=0, until_seen=None, **more):
+        """`until_seen`: a program whose first long sleep lasts until whyslow has looked at it (seen.py)."""
         args = [str(arg) for arg in args]
-        done = subprocess.run(args, env=self.environment, capture_output=True, text=True,
-                              timeout=PATIENCE_S, check=False, **more)
+        if until_seen:
+            done = seen.run(args, pathlib.Path(until_seen).name, env=self.environment, timeout=PATIENCE_S, **more)
+        else:
+            done = subprocess.run(args, env=self.environment, capture_output=True, text=True,
+                                  timeout=PATIENCE_S, check=False, **more)
         print("$", " ".join(args), "->", done.returncode, "\n", done.stderr, sep="")
         assert done.returncode == status, f"status {done.returncode}, not {status}: {done.stdout[-2000:]}"
         return done
@@ -144,16 +144,27 @@ class Lab:
         number = 61000 + os.getpid() % 4000
         return ["setpriv", f"--reuid={number}", "--regid=65534", "--clear-groups"]
 
-    def record(self, *command, tier="kernel", locks=False, before=(), status=0, options=()):
+    def record(self, *command, tier="kernel", locks=False, before=(), status=0, options=(), **more):
         """Returns the path of a recording and what the program measured."""
         self.count += 1
         path = str(self.folder / f"{self.count}.whyslow")
         who = self.nobody() if tier == "nobody" else []
         named = "user" if tier == "nobody" else tier
         done = self.run(*who, *before, self.whyslow, "record", "--offcpu", *(["--locks"] if locks else []),
-                        "--tier", named, *options, "-o", path, "--", *command, status=status)
+                        "--tier", named, *options, "-o", path, "--", *command, status=status, **more)
         print(done.stdout, end="")
         return path, Truth(done.stdout), done.stderr
+
+    def wait_recording(self, recorder, path):
+        """Until all that it has to put into the kernel is there, however long that takes: then it says what it records."""
+        end = time.monotonic() + PATIENCE_S
+        command = [self.whyslow, "query", "--json", path, "SELECT count(*) AS n FROM document WHERE name = 'target'"]
+        while True:
+            done = subprocess.run(command, env=self.environment, capture_output=True, check=False)
+            if done.returncode == 0 and json.loads(done.stdout)["rows"][0]["n"] > 0:
+                return
+            assert recorder.poll() is None and time.monotonic() < end, "the recorder does not begin"
+            time.sleep(0.05)
 
     def waits(self, path):
         done = self.run(self.whyslow, "waits", "--json", "--idle", "--limit", "0", path)
@@ -169,37 +180,17 @@ class Lab:
         return answer
 
 
-def links_of(pid):
-    """How many BPF programs a process has attached; None: it is gone."""
-    count = 0
-    try:
-        for file in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
-            try:
-                count += "link_id:" in file.read_text()
-            except OSError:
-                pass
-    except OSError:
-        return None
-    return count
-
-
-def wait_attached(recorder):
-    """Until its programs are in place: on a busy machine loading them takes long."""
-    end, last, since = time.monotonic() + PATIENCE_S, 0, time.monotonic()
-    while last == 0 or time.monotonic() - since < 0.5:
-        assert recorder.poll() is None and time.monotonic() < end, "the recorder does not begin"
-        now = links_of(recorder.pid)
-        if now != last:
-            last, since = now, time.monotonic()
-        time.sleep(0.05)
-
-
 def lost(answer):
     honesty = answer.json["honesty"]
     return sum(value for key, value in honesty.items() if key == "lost" and isinstance(value, (int, float)))
 
 
-def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
+def races_of(switches):
+    """Whoever is woken while it goes to sleep is counted as waiting by one side, and as preempted by the other."""
+    return 1 + switches // 100
+
+
+def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True, seen_for_certain=False):
     """Time within 5%, and of the right class; every switch is one wait."""
     off, switches = truth.sum(function), truth.sum(function, "switches")
     rows = answer.with_function(function)
@@ -209,19 +200,33 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True):
     got = sum(row["total_ms"] for row in rows)
     print(f"{function}: {got:.3f} ms, measured {off:.3f} ms in {switches} waits, "
           f"run queue {answer.runq(truth.tids(function)):.3f} ms")
-    assert got <= off * 1.05 + slack, "more than there was"
-    # The program counts as off what it was neither asleep nor charged for: what the hypervisor took is in it.
-    stolen = machine_tools.stolen_here_ms()
-    assert got + answer.runq(truth.tids(function)) >= off * 0.95 - slack - stolen, ("less than there was", stolen)
-    of_class = sum(row["total_ms"] for row in rows if row["class"] in kinds)
-    assert of_class >= 0.95 * got, (function, kinds, {row["class"] for row in rows})
+    timed(f"{function}: no more than there was", got <= off * 1.05 + slack)
+    # The program counts as off what it was neither asleep nor charged for.
+    timed(f"{function}: no less than there was", got + answer.runq(truth.tids(function)) >= off * 0.95 - slack)
+    # What is over before a reader comes by has no stack.
+    if rows or tier == "kernel" or seen_for_certain:
+        check_classes(rows, function, kinds, tier)
+    else:
+        timed(f"{function}: seen", max(row["longest_ms"] for row in truth.waits[function]) < 100)
     if tier == "kernel" and exact_count and not lost(answer):
         counted = sum(row["count"] for row in rows)
-        # Some have lost their stack, and say so: none may have another's. Whoever is woken while it
-        # goes to sleep is counted as waiting by one side, and as preempted by the other.
-        races = 1 + switches // 100
+        # Some have lost their stack, and say so: none may have another's.
+        races = races_of(switches)
         least = switches - number(answer.json["honesty"]["parts_lost"]) - races
         assert least <= counted <= switches + races, f"{function}: {counted} waits, {switches} switches"
+
+
+def check_classes(rows, function, kinds, tier):
+    """Nearly all of it is of the right class."""
+    assert rows, f"no wait in {function}"
+    of_class = sum(row["total_ms"] for row in rows if row["class"] in kinds)
+    found = {row["class"] for row in rows}
+    if tier == "kernel":
+        assert of_class >= 0.95 * sum(row["total_ms"] for row in rows), (function, kinds, found)
+        return
+    # A reader that comes by knows the class of what it came by; a busy machine makes it come less often.
+    assert found & set(kinds), (function, kinds, found)
+    timed(f"{function}: of {kinds}", of_class >= 0.95 * sum(row["total_ms"] for row in rows), str(found))
 
 
 def is_entry(name):
@@ -251,11 +256,14 @@ def check_complete(answer, share=0.99, roots=frozenset(ROOTS), within=4):
         else:
             print("incomplete:", row["count"], row["cause"], names)
     assert all_of_them > 0
-    between("complete stacks", whole / all_of_them, share, 1)
+    # What has lost its stack is said to have: on a busy machine there may be more of it.
+    said = number(answer.json["honesty"].get("parts_lost"))
+    time_between("complete stacks", whole / all_of_them, share, 1)
+    between("complete stacks, and such as are said to be lost", min(1, (whole + said) / all_of_them), share, 1)
 
 
 def check_lives(answer, truth, within=0.02, each=None, before=()):
-    """What a thread did makes up its life, and its life is as long as it saw it.
+    """What a thread did makes up its life, and its life is as long as it saw it: times, all of it.
 
     `within` holds for all of them together, `each` (or the same) for every one. Classes of `before` are of another
     program, which a thread was until it became this one."""
@@ -263,24 +271,27 @@ def check_lives(answer, truth, within=0.02, each=None, before=()):
     latency = answer.json["sched_latency"]
     latest = latency["max_ms"] if isinstance(latency, dict) else 0
     threads = [answer.threads[tid] for tid in truth.lives if tid in answer.threads]
-    between("ms of all their lives that nobody knows of", sum(thread["unaccounted_ms"] for thread in threads), 0,
+    time_between("ms of all their lives that nobody knows of", sum(thread["unaccounted_ms"] for thread in threads), 0,
             sum(thread["life_ms"] for thread in threads) * within + (latest + 1) * len(threads))
     within = each or within
     switches = sum(row["count"] for row in answer.rows)
     for tid, life in truth.lives.items():
         thread = answer.threads.get(tid)
-        assert thread, f"thread {tid} is missing"
+        assert thread or lost(answer), f"thread {tid} is missing"
+        timed(f"thread {tid} is there", bool(thread))
+        if not thread:
+            continue
         parts = sum(thread["classes_ms"][name] or 0 for name in CLASSES)
-        between(f"thread {tid}, ms of its life that nobody knows of", thread["unaccounted_ms"], 0,
+        time_between(f"thread {tid}, ms of its life that nobody knows of", thread["unaccounted_ms"], 0,
                 thread["life_ms"] * within + latest + 1)
         # It was begun before it could look at a clock, and ended after: by others' time, too.
         low = life["life_ms"] * (1 - within) - 1
         high = life["life_ms"] * (1 + within) + 30 + sum(thread["classes_ms"][name] for name in ("runq", *before))
-        between(f"thread {tid}, sum of its classes in ms", parts, low, high)
+        time_between(f"thread {tid}, sum of its classes in ms", parts, low, high)
         # What a switch takes, and what we take in it (up to 2 us), is on one side for the kernel's
         # books and on the other for ours: it shows where there are very many of them.
-        between(f"thread {tid}, running ms", thread["classes_ms"]["running"], life["cpu_ms"] * 0.9 - 2 - 0.002 * switches,
-                life["cpu_ms"] * 1.1 + 10 + machine_tools.stolen_here_ms())
+        time_between(f"thread {tid}, running ms", thread["classes_ms"]["running"], life["cpu_ms"] * 0.9 - 2 - 0.002 * switches,
+                     life["cpu_ms"] * 1.1 + 10)
 
 
 def check_schema(schema_file, value):

@@ -145,11 +145,19 @@ static inline uint32_t run_function(struct made_run *run, struct str name)
     static const struct {
         const char *prefix;
         uint32_t image;
-    } kinds[] = {{"k:", RUN_KERNEL}, {"c:", RUN_LIBC}, {"d:", RUN_LOADER}, {"l:", RUN_LIBRARY}};
+        const char *file; /* in the program's image: where a template is written */
+    } kinds[] = {{"k:", RUN_KERNEL, ""},
+                 {"c:", RUN_LIBC, ""},
+                 {"d:", RUN_LOADER, ""},
+                 {"l:", RUN_LIBRARY, ""},
+                 {"t:", RUN_APP, "/usr/include/c++/12/bits/stl_tree.h"},
+                 {"e:", RUN_APP, "/usr/include/eigen3/Eigen/src/Core/Product.h"}};
     uint32_t image = RUN_APP;
+    const char *file = "app.c";
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
         if (str_starts(name, kinds[i].prefix)) {
             image = kinds[i].image;
+            file = kinds[i].file;
             name = (struct str){name.data + 2, name.len - 2};
         }
     struct profile *profile = &run->evidence.cpu;
@@ -159,8 +167,7 @@ static inline uint32_t run_function(struct made_run *run, struct str name)
     uint32_t id = (uint32_t)profile->function_count++;
     run->functions[id] = (struct profile_function){
         .name = name, .linkage = name, .image = image, .kernel = image == RUN_KERNEL};
-    if (image == RUN_APP)
-        run->functions[id].file = STR("app.c");
+    run->functions[id].file = str_from(file);
     run->functions[id].line = image == RUN_APP ? 10 * id : 0;
     return id;
 }
@@ -265,9 +272,10 @@ static inline struct evidence *run_end(struct made_run *run, double wall_ms, dou
     e->costs.cpu_ns = cpu_ms * RUN_MS;
     e->costs.user_ns = e->costs.cpu_ns;
     e->cpu_with_waits = true;
+    const struct path_wall wall = {e->costs.wall_ns, NAN, NAN, e->costs.cpu_ns};
     if (hotspots_build(&run->arena, &e->cpu, &e->hotspots) < 0 ||
-        path_costs_build(&run->arena, &e->cpu, &e->waits, &e->classes, &e->path, true,
-                         e->costs.wall_ns, NAN, NAN, &e->costs_on_path) < 0)
+        path_costs_build(&run->arena, &e->cpu, &e->waits, &e->classes, &e->path, true, &wall,
+                         &e->costs_on_path) < 0)
         abort();
     return e;
 }

@@ -44,7 +44,7 @@ static void what_a_program_tells_arrives(void **state)
 {
     (void)state;
     if (!bpf_works())
-        skip();
+        skip("no BPF here");
     struct why why = {0};
     struct bpf_unit *unit = told_open();
     struct bpf_ring ring;
@@ -80,7 +80,7 @@ static void a_kept_record_does_not_wake_again(void **state)
 {
     (void)state;
     if (!bpf_works())
-        skip();
+        skip("no BPF here");
     struct why why = {0};
     struct bpf_unit *unit = told_open();
     struct bpf_ring ring;
@@ -102,7 +102,7 @@ static void the_verifier_is_quoted(void **state)
 {
     (void)state;
     if (!bpf_works())
-        skip();
+        skip("no BPF here");
     struct why why = {0};
     struct bpf_unit *unit = NULL;
     struct bpf_blob blob = {"refused", refused_bpf, refused_bpf_bytes};
@@ -136,7 +136,7 @@ static void another_config_or_map_is_refused(void **state)
 {
     (void)state;
     if (!bpf_works())
-        skip();
+        skip("no BPF here");
     struct why why = {0};
     struct bpf_unit *unit = NULL;
     struct bpf_blob blob = {"told", told_bpf, told_bpf_bytes};
@@ -156,7 +156,7 @@ static void without_privileges_the_capability_is_named(void **state)
 {
     (void)state;
     if (!bpf_works() || geteuid() != 0)
-        skip();
+        skip("no BPF here, or not root");
     pid_t pid = fork();
     if (pid == 0) {
         struct why why = {0};

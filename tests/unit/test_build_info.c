@@ -1,5 +1,5 @@
 /* Promises of host/build_info.h that need no compiler: the parsers on made-up
- * input. Real builds are judged in tests/truth/build_info.py. */
+ * input. Real builds are judged in tests/readers/build_info.py. */
 #include "unit.h"
 
 #include "base/fd.h"

@@ -419,16 +419,14 @@ static void a_full_or_closed_folder_fails(void **state)
 
     /* A file system of our own that is full: in a namespace that dies with the test. */
     if (unshare(CLONE_NEWNS) < 0) {
-        print_message("SKIP: no mount namespace: %s\n", strerror(errno));
-        skip();
+        skip("no mount namespace");
     }
     /* EINVAL in a chroot, whose root is no mount: then the unmount below must do. */
     assert_true(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 || errno == EINVAL);
     snprintf(folder, sizeof(folder), "%s/full", machine->root);
     assert_int_equal(mkdir(folder, 0700), 0);
     if (mount("none", folder, "tmpfs", 0, "size=8m") < 0) {
-        print_message("SKIP: no tmpfs: %s\n", strerror(errno));
-        skip();
+        skip("no tmpfs can be mounted");
     }
     machine->input.output_folder = folder;
     expect(machine, "disk", CHECK_FAIL, "8.00 MiB free", "du -xh");

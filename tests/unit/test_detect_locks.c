@@ -416,6 +416,20 @@ static void one_that_computes_alone_is_a_serial_section(void **state)
     run_free(team.run);
 }
 
+static void where_others_have_the_cpus_nobody_knows(void **state)
+{
+    (void)state;
+    struct team team = serial(0);
+    team.run->evidence.costs_on_path.environment_ns = 200 * RUN_MS; /* half of a run */
+    struct findings found = {.arena = &team.run->arena};
+    assert_int_equal(
+        detect_serial_section.judge(&team.run->evidence, &detect_serial_section, &found), 0);
+    assert_int_equal(found.items[0].verdict, FINDING_DISMISSED);
+    assert_true(found.items[0].unsure);
+    assert_non_null(strstr(found.items[0].reason, "others had the CPUs for 200 ms"));
+    run_free(team.run);
+}
+
 static void where_all_are_busy_there_is_none(void **state)
 {
     (void)state;
@@ -473,6 +487,17 @@ static void who_has_all_cpus_waits_for_itself(void **state)
     run_free(team.run);
 }
 
+/* Of 4 CPUs its siblings had one for all of the time: so much of the wait may be for them. */
+static void who_waits_for_its_siblings_does_not_wait_for_others(void **state)
+{
+    (void)state;
+    struct team team = queued(4);
+    life(team.run, run_thread(team.run, 1), 400, 400);
+    team.run->evidence.costs.cpu_ns = 600.0 * RUN_MS;
+    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 100, 2);
+    run_free(team.run);
+}
+
 /* Who waits for a CPU waits for somebody that computes. */
 static void others_that_do_nothing_take_nothing(void **state)
 {
@@ -500,14 +525,72 @@ static void what_other_guests_have_is_the_hosts(void **state)
     costs->runs = 1;
     expect_dismissed(&team, &detect_cpu_starvation, "from 10% on");
     costs->runs = 10;
-    /* 200 ms of CPU time in 400 ms: no more than twice what the hypervisor says is believed. */
-    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 120, 2);
+    /* No more than what the hypervisor says, though more of the run is neither computed nor waited
+     * for. */
+    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 60, 2);
     const struct finding *finding = judged(&team, &detect_cpu_starvation, &findings);
     assert_non_null(strstr(finding->title, "other guests of the host"));
-    assert_float_equal(finding->recoverable.low_ns / RUN_MS, 60, 2);
+    assert_float_equal(finding->recoverable.high_ns / RUN_MS, 60, 2);
+    assert_int_equal(finding->class, FINDING_ENVIRONMENT);
     /* As much was taken from others as from it. */
     costs->others_ns = 200.0 * RUN_MS;
-    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 60, 2);
+    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 30, 2);
+    run_free(team.run);
+}
+
+/* Steal of all CPUs, of which the run had one: it cannot have lost more than it did not compute. */
+static void what_all_cpus_lost_is_not_charged_to_one_program(void **state)
+{
+    (void)state;
+    struct team team = queued(0.04);
+    struct run_costs *costs = &team.run->evidence.costs;
+    costs->runs = 10;
+    costs->steal_ns = 900.0 * RUN_MS;
+    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 200, 2);
+    costs->cpu_ns = 379.0 * RUN_MS;
+    assert_float_equal(evidence_stolen_ns(&team.run->evidence) / RUN_MS, 21, 0.1);
+    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 21, 0.1);
+    run_free(team.run);
+}
+
+/* The screen says what the path shows: no finding says more. */
+static void what_the_path_does_not_show_was_not_taken(void **state)
+{
+    (void)state;
+    struct team team = queued(4);
+    struct findings findings;
+    team.run->evidence.costs_on_path.classes[WAIT_CLASS_RUNQ] = 32.0 * RUN_MS;
+    const struct finding *finding = judged(&team, &detect_cpu_starvation, &findings);
+    assert_float_equal(run_ms(finding->recoverable), 32, 0.1);
+    run_free(team.run);
+}
+
+/* The path of the recording waited for 200 ms; plain runs computed for all but 40. */
+static void plain_runs_that_were_not_kept_waiting_bound_a_recording_that_was(void **state)
+{
+    (void)state;
+    struct team team = queued(4);
+    team.run->evidence.costs.cpu_ns = 360.0 * RUN_MS;
+    struct findings findings;
+    const struct finding *finding = judged(&team, &detect_cpu_starvation, &findings);
+    assert_float_equal(run_ms(finding->recoverable), 40, 0.1);
+    assert_float_equal(finding->recoverable.high_ns / RUN_MS, 40, 0.1);
+    run_free(team.run);
+}
+
+static void stolen_time_is_told_without_a_recording(void **state)
+{
+    (void)state;
+    struct team team = queued(4);
+    struct evidence *evidence = &team.run->evidence;
+    struct findings findings;
+    evidence->axes[AXIS_WAITS].na = "no permission";
+    assert_int_equal(judged(&team, &detect_cpu_starvation, &findings)->verdict, FINDING_NOT_JUDGED);
+    evidence->costs.runs = 10;
+    evidence->costs.steal_ns = 80.0 * RUN_MS;
+    const struct finding *finding = judged(&team, &detect_cpu_starvation, &findings);
+    assert_int_equal(finding->verdict, FINDING_CONFIRMED);
+    assert_float_equal(run_ms(finding->recoverable), 80, 0.1);
     run_free(team.run);
 }
 
@@ -531,7 +614,11 @@ static void what_recording_takes_is_not_the_load_of_others(void **state)
     (void)state;
     struct team team = queued(4);
     team.run->evidence.axes[AXIS_WAITS].added = (struct estimate){200 * RUN_MS, NAN, NAN};
+    team.run->evidence.costs.wall_ns = 200 * RUN_MS;
     expect_dismissed(&team, &detect_cpu_starvation, "it is recording that had them");
+    /* Here they were not: plain runs, too, got the CPU for half of their time. */
+    team.run->evidence.costs.wall_ns = 400 * RUN_MS;
+    assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 200, 2);
     run_free(team.run);
 }
 
@@ -568,11 +655,17 @@ int main(void)
         cmocka_unit_test(who_is_woken_by_nobody_knows_whom_is_not_judged),
         cmocka_unit_test(who_has_work_each_time_is_none),
         cmocka_unit_test(one_that_computes_alone_is_a_serial_section),
+        cmocka_unit_test(where_others_have_the_cpus_nobody_knows),
         cmocka_unit_test(where_all_are_busy_there_is_none),
         cmocka_unit_test(a_program_of_one_thread_shares_nothing),
         cmocka_unit_test(who_lacks_a_cpu_starves),
+        cmocka_unit_test(who_waits_for_its_siblings_does_not_wait_for_others),
         cmocka_unit_test(others_that_do_nothing_take_nothing),
         cmocka_unit_test(what_other_guests_have_is_the_hosts),
+        cmocka_unit_test(what_all_cpus_lost_is_not_charged_to_one_program),
+        cmocka_unit_test(what_the_path_does_not_show_was_not_taken),
+        cmocka_unit_test(plain_runs_that_were_not_kept_waiting_bound_a_recording_that_was),
+        cmocka_unit_test(stolen_time_is_told_without_a_recording),
         cmocka_unit_test(a_limit_counts_as_it_was_recorded),
         cmocka_unit_test(who_is_on_the_way_to_a_free_cpu_does_not),
         cmocka_unit_test(who_has_all_cpus_waits_for_itself),

@@ -535,6 +535,48 @@ static void without_requests_all_say_so(void **state)
     world_end();
 }
 
+/* Python asks through libpq and libc: the place is Python's, and no line of either. */
+static void who_asks_through_an_interpreter_is_in_it(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"", "/root/.pyenv/versions/3.11.9/bin/python3.11",
+                                        "/usr/lib/libpq.so.5", "/home/me/fast.so"};
+    struct image_info images[ARRAY_SIZE(paths)];
+    struct profile_function functions[5] = {{.name = STR("")},
+                                            {.name = STR("_PyEval_EvalFrameDefault"), .image = 1},
+                                            {.name = STR("method_call"), .image = 1},
+                                            {.name = STR("PQexec"), .image = 2},
+                                            {.name = STR("ask"), .image = 3}};
+    struct profile_place places[5];
+    const struct profile_place *stack[4];
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+        images[i] = (struct image_info){.path = str_from(paths[i])};
+    for (uint32_t i = 0; i < ARRAY_SIZE(places); i++)
+        places[i] = (struct profile_place){
+            .function = i, .file = STR("descrobject.c"), .line = 330};
+    struct profile profile = {.images = images,
+                              .image_count = ARRAY_SIZE(images),
+                              .functions = functions,
+                              .function_count = ARRAY_SIZE(functions)};
+    for (size_t i = 0; i < 3; i++)
+        stack[i] = &places[i + 1];
+    struct net_stack in = {.profile = &profile, .places = stack, .count = 3};
+    for (unsigned common = 5; common <= 6; common++) {
+        struct net_place found = net_place_of(&in, common);
+        assert_true(str_is(found.place.function, "method_call"));
+        assert_int_equal(found.place.owner, FINDING_OWNER_INTERPRETER);
+        assert_int_equal(found.least, common); /* as far in as without it */
+        assert_int_equal(found.whole, common == 6);
+    }
+    /* A module of one's own is one's own. */
+    stack[2] = &places[4];
+    stack[3] = &places[3];
+    in.count = 4;
+    struct net_place found = net_place_of(&in, 8);
+    assert_true(str_is(found.place.function, "ask"));
+    assert_int_equal(found.place.owner, FINDING_OWNER_USER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +593,7 @@ int main(void)
         cmocka_unit_test(connections_count_from_20_with_hardly_more_requests),
         cmocka_unit_test(a_name_counts_from_5_lookups_on_whatever_its_type),
         cmocka_unit_test(who_polls_in_vain_costs_what_others_lack),
+        cmocka_unit_test(who_asks_through_an_interpreter_is_in_it),
         cmocka_unit_test(without_requests_all_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,7 +230,7 @@ static void every_write_counts_with_its_bytes(void **state)
 {
     struct watch *watch = *state;
     if (!watch->devices)
-        skip();
+        skip("no BPF here, or no block devices");
     enum { WRITES = 100, BYTES = 64 << 10 };
     uint64_t before_ns = clock_mono_ns();
     for (int i = 0; i < WRITES; i++) {
@@ -263,7 +263,7 @@ static void flushes_and_discards_are_operations_of_their_own(void **state)
 {
     struct watch *watch = *state;
     if (!watch->devices)
-        skip();
+        skip("no BPF here, or no block devices");
     enum { FLUSHES = 10, DISCARDS = 3 };
     for (int i = 0; i < FLUSHES; i++) {
         assert_int_equal(pwrite(watch->fd, watch->buffer, 4096, 0), 4096);
@@ -311,13 +311,11 @@ static void requests_at_the_same_time_are_the_depth(void **state)
 {
     struct watch *watch = *state;
     if (!watch->devices)
-        skip();
+        skip("no BPF here, or no block devices");
     enum { AT_ONCE = 16, ROUNDS = 50, BYTES = 16 << 10 };
     aio_context_t context = 0;
-    if (syscall(SYS_io_setup, AT_ONCE, &context) < 0) {
-        print_message("no asynchronous I/O here: %s\n", strerror(errno));
-        skip();
-    }
+    if (syscall(SYS_io_setup, AT_ONCE, &context) < 0)
+        skip("no asynchronous I/O here");
     uint64_t before_ns = clock_mono_ns();
     for (int i = 0; i < ROUNDS; i++)
         batch_read(watch, context, AT_ONCE, BYTES);
@@ -339,7 +337,7 @@ static void after_the_end_nothing_is_added(void **state)
 {
     struct watch *watch = *state;
     if (!watch->devices)
-        skip();
+        skip("no BPF here, or no block devices");
     assert_int_equal(pwrite(watch->fd, watch->buffer, 4096, 0), 4096);
     assert_int_equal(devices_finish(watch->devices), 0);
     assert_int_equal(pwrite(watch->fd, watch->buffer, 4096, 0), 4096);
@@ -352,7 +350,7 @@ static void a_sink_that_fails_is_heard(void **state)
 {
     struct watch *watch = *state;
     if (!watch->devices)
-        skip();
+        skip("no BPF here, or no block devices");
     watch->catch.fails = -ENOSPC;
     assert_int_equal(pwrite(watch->fd, watch->buffer, 4096, 0), 4096);
     assert_int_equal(devices_drain(watch->devices), -ENOSPC);
@@ -362,7 +360,7 @@ static void whoever_may_not_is_told_why(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip();
+        skip("needs root");
     pid_t child = fork();
     if (child == 0) {
         struct catch catch = {.sink.ops = &catch_ops};
@@ -411,10 +409,8 @@ static void a_device_that_takes_bios_is_seen_as_well(void **state)
     void *buffer;
     probe_bpf_tracing(&probe);
     int number = probe.ok && block_bpf_bytes > 0 ? zram_add(name) : -1;
-    if (number < 0) {
-        print_message("no BPF, or no zram device to be had here\n");
-        skip();
-    }
+    if (number < 0)
+        skip("no BPF, or no zram device to be had here");
     snprintf(path, sizeof(path), "/sys/block/%s/disksize", name);
     bool sized = text_put(path, "16M");
     snprintf(path, sizeof(path), "/dev/%s", name);

@@ -1,5 +1,5 @@
 /* Which exporter is meant, and what the formats of lines do with names. What whole exports
- * are worth is seen by other programs: tests/truth/exchange.py. */
+ * are worth is seen by other programs: tests/readers/exchange.py. */
 #include "unit.h"
 
 #include "present/export_common.h"

@@ -103,6 +103,89 @@ static void numbers_that_fit_two_laws_are_not_called_sure(void **state)
     assert_true(fits[0].wins < 0.9);
 }
 
+static double weight_of(const struct growth_fit fits[GROWTH_LAWS], enum growth_law law)
+{
+    for (int i = 0; i < GROWTH_LAWS; i++)
+        if (fits[i].law == law)
+            return fits[i].weight;
+    return NAN;
+}
+
+/* A sort, as it is measured: start-up, reading the input, and caches that are left one after
+ * another. Its medians are as exact as one likes. */
+static double sorting(double n)
+{
+    double caches = n < 3e4 ? 1 : n < 3e5 ? 1.05 : 1.12;
+    return 1e6 + 40 * n + 3 * caches * n * log2(n + 1);
+}
+
+static void exact_medians_do_not_tell_laws_apart_that_are_alike_in_the_range(void **state)
+{
+    static const double units[] = {1e5, 2e5, 3e5, 5e5, 7e5, 1e6, 1.5e6, 2e6};
+    double costs[8];
+    struct growth_step steps[8];
+    struct growth_fit fits[GROWTH_LAWS];
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < 8; i++) {
+            costs[i] = kind == 0   ? sorting(units[i])
+                       : kind == 1 ? units[i]
+                                   : units[i] * log2(units[i] + 1);
+            steps[i] = (struct growth_step){units[i], &costs[i], 1};
+        }
+        assert_int_equal(growth_fit(steps, 8, 1, fits), 0);
+        assert_true(weight_of(fits, GROWTH_LINEAR) > 0.2);
+        assert_true(weight_of(fits, GROWTH_N_LOG_N) > 0.2);
+        assert_true(weight_of(fits, GROWTH_QUADRATIC) < 0.01);
+    }
+}
+
+static void a_wide_range_tells_them_apart(void **state)
+{
+    static const double units[] = {10, 100, 1000, 1e4, 1e5, 1e6};
+    double costs[STEPS];
+    struct growth_step steps[STEPS];
+    struct growth_fit fits[GROWTH_LAWS];
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        for (size_t i = 0; i < STEPS; i++) {
+            costs[i] = kind == 0 ? units[i] : units[i] * log2(units[i] + 1);
+            steps[i] = (struct growth_step){units[i], &costs[i], 1};
+        }
+        assert_int_equal(growth_fit(steps, STEPS, 1, fits), 0);
+        assert_int_equal(fits[0].law, kind == 0 ? GROWTH_LINEAR : GROWTH_N_LOG_N);
+        assert_true(fits[0].weight > 0.95);
+    }
+}
+
+static void a_small_part_that_grows_is_told_by_what_is_beyond_the_start(void **state)
+{
+    double costs[STEPS];
+    struct growth_step steps[STEPS];
+    struct growth_fit fits[GROWTH_LAWS];
+    (void)state;
+    for (size_t i = 0; i < STEPS; i++) {
+        costs[i] = 100 + 1e-5 * sizes[i] * sizes[i]; /* a tenth of it, at the largest */
+        steps[i] = (struct growth_step){sizes[i], &costs[i], 1};
+    }
+    assert_int_equal(growth_fit(steps, STEPS, 1, fits), 0);
+    assert_int_equal(fits[0].law, GROWTH_QUADRATIC);
+    assert_true(weight_of(fits, GROWTH_LINEAR) < 0.05);
+}
+
+static void the_next_step_is_foretold_from_those_before(void **state)
+{
+    static const double units[] = {10, 100, 1000};
+    static const double square[] = {1, 100, 10000}, flat[] = {7, 7, 6}, late[] = {10, 10, 1000};
+    (void)state;
+    assert_true(fabs(growth_next(units, square, 3, 10000) / 1e6 - 1) < 1e-9);
+    assert_true(fabs(growth_next(units, square, 2, 1000) / 1e4 - 1) < 1e-9);
+    assert_true(growth_next(units, flat, 3, 10000) == 6);
+    assert_true(fabs(growth_next(units, late, 3, 10000) / 1e4 - 1) < 1e-9);
+    assert_true(growth_next(units, square, 1, 1000) == 1); /* nothing is known of its growth */
+    assert_true(growth_next(units, square, 0, 20) == 0);
+}
+
 static void steps_without_sense_are_refused(void **state)
 {
     (void)state;
@@ -167,6 +250,10 @@ int main(void)
         cmocka_unit_test(the_law_that_made_the_numbers_is_found),
         cmocka_unit_test(exact_numbers_give_exact_parameters),
         cmocka_unit_test(numbers_that_fit_two_laws_are_not_called_sure),
+        cmocka_unit_test(exact_medians_do_not_tell_laws_apart_that_are_alike_in_the_range),
+        cmocka_unit_test(a_wide_range_tells_them_apart),
+        cmocka_unit_test(a_small_part_that_grows_is_told_by_what_is_beyond_the_start),
+        cmocka_unit_test(the_next_step_is_foretold_from_those_before),
         cmocka_unit_test(steps_without_sense_are_refused),
         cmocka_unit_test(scalability_is_recovered),
         cmocka_unit_test(perfect_scaling_has_no_contention_and_no_peak),

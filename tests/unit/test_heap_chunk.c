@@ -145,7 +145,7 @@ static void assert_small(uint32_t threads, bool told)
     random_state = 7;
     random_fill(events, threads, told);
     size_t size = through(events, HEAP_CHUNK_EVENTS);
-    print_message("%u threads, %s: %.2f bytes a pair\n", threads, told ? "told" : "bare",
+    print_message("# %u threads, %s: %.2f bytes a pair\n", threads, told ? "told" : "bare",
                   2.0 * (double)size / HEAP_CHUNK_EVENTS);
     assert_came_back(events, HEAP_CHUNK_EVENTS);
     assert_true(size * 2 <= (size_t)8 * HEAP_CHUNK_EVENTS);

@@ -208,13 +208,14 @@ static void what_lives_counts_of_all_threads_together(void **state)
     assert_true(tree.nodes[0].total_weight == 320 && tree.count == 3);
 }
 
-static void assert_no_heap(int error, const char *what, const char *remedy)
+static void assert_no_heap(int error, enum why_kind kind, const char *what, const char *remedy)
 {
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;
     struct recording *recording = open_good();
     struct heap heap = {.site_count = 77};
     struct why why = {0};
     assert_int_equal(heap_load(&arena, recording, &heap, &why), -error);
+    assert_int_equal(why.kind, kind);
     assert_non_null(strstr(why.what, what));
     assert_non_null(strstr(why.remedy, remedy));
     assert_int_equal(heap.site_count, 77);
@@ -228,12 +229,12 @@ static void a_recording_without_a_heap_says_how_to_get_one(void **state)
     struct why why = {0};
     assert_int_equal(recording_writer_finish(writer, &why), 0);
     recording_writer_close(writer);
-    assert_no_heap(ENODATA, "recorded without --heap", "record --heap");
+    assert_no_heap(ENODATA, WHY_USAGE, "recorded without --heap", "record --heap");
     patch("INSERT INTO document VALUES('heap', '{}')");
-    assert_no_heap(ENODATA, "no allocation was seen", "doctor");
+    assert_no_heap(ENODATA, WHY_NOTHING, "no allocation was seen", "doctor");
     /* And one of before there were any. */
     patch("DELETE FROM document;" DROP_HEAP "PRAGMA user_version = 4");
-    assert_no_heap(ENODATA, "recorded without --heap", "record --heap");
+    assert_no_heap(ENODATA, WHY_USAGE, "recorded without --heap", "record --heap");
 }
 
 static void damage_is_handed_on(void **state)
@@ -282,7 +283,7 @@ static void sums_that_no_machine_has_are_refused(void **state)
         site_add(&told, told.second, told.stacks[0], HEAP_KIND_HEAP, &tallies[i]);
         assert_int_equal(recording_writer_finish(told.writer, &why), 0);
         recording_writer_close(told.writer);
-        assert_no_heap(EBADMSG, "more than any machine has", "record again");
+        assert_no_heap(EBADMSG, WHY_FAILED, "more than any machine has", "record again");
         unlink(path);
     }
 }

@@ -152,7 +152,16 @@ static void equal_names_in_two_images_are_two_functions(void **state)
     assert_int_equal(chosen, world.f_work);
     assert_int_equal(hotspots_choose(&world.hotspots, "main", &chosen, &why), 0);
     assert_int_equal(chosen, world.f_main);
+    assert_int_equal(hotspots_choose(&world.hotspots, "mai", &chosen, &why), 0);
+    assert_int_equal(chosen, world.f_main);
+    assert_int_equal(hotspots_choose(&world.hotspots, "AIN", &chosen, &why), 0);
+    assert_int_equal(chosen, world.f_main);
+    assert_int_equal(hotspots_choose(&world.hotspots, "wor", &chosen, &why), -EINVAL);
+    assert_non_null(strstr(why.remedy, "f3 (work)"));
     assert_int_equal(hotspots_choose(&world.hotspots, "f999", &chosen, &why), -ENOENT);
+    assert_null(strstr(why.remedy, "did you mean"));
+    assert_int_equal(hotspots_choose(&world.hotspots, "wrok", &chosen, &why), -ENOENT);
+    assert_string_equal(why.remedy, "did you mean f5 (work)?"); /* the hotter one of two */
     assert_int_equal(hotspots_choose(&world.hotspots, "", &chosen, &why), -ENOENT);
     /* Known to the recording, but never seen in a sample. */
     assert_int_equal(hotspots_choose(&world.hotspots, "vfs_read", &chosen, &why), -ENOENT);

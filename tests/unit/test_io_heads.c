@@ -121,7 +121,7 @@ static void start(struct fixture *f)
     struct why why = {0};
     probe_bpf_tracing(&bpf);
     if (heads_bpf_bytes == 0 || !bpf.ok)
-        skip();
+        skip("no BPF here");
     *f = (struct fixture){.memory = SINK_MEMORY_INIT, .ring = {.wake_fd = -1}};
     const struct process_info process = {.pid = (uint32_t)getpid()};
     uint32_t id;

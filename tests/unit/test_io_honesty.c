@@ -1,7 +1,9 @@
 /* What a recording says about how its calls were seen, and what it does not say. */
 #include "recording_helpers.h"
 
-#include "analyze/io_honesty.h"
+#include "analyze/evidence.h"
+
+#include <math.h>
 
 struct counter {
     const char *name;
@@ -65,6 +67,91 @@ static void every_figure_comes_from_its_counter(void **state)
                         "complete, 5 lost, 4 without their stack, object or message, 7 without "
                         "thread, object or stack; cost: 12.0 ms own CPU time, 30.0 ms in the "
                         "kernel");
+}
+
+static void calls_that_lost_their_stack_or_object_come_first(void **state)
+{
+    (void)state;
+    static const struct counter many[] = {
+        {"io.calls", UNIT_COUNT, 286301},   {"io.unattributed", UNIT_COUNT, 157465},
+        {"io.folded", UNIT_COUNT, 150000},  {"io.lost.stacks_spared", UNIT_COUNT, 7465},
+        {"io.lost.refused", UNIT_COUNT, 0},
+    };
+    static const struct counter few[] = {{"io.calls", UNIT_COUNT, 286301},
+                                         {"io.unattributed", UNIT_COUNT, 3},
+                                         {"io.lost.refused", UNIT_COUNT, 0}};
+    static const struct counter none[] = {{"io.calls", UNIT_COUNT, 7},
+                                          {"io.unattributed", UNIT_COUNT, 0},
+                                          {"io.lost.ring_full", UNIT_COUNT, 5}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct io_honesty honesty = load(&arena, many, ARRAY_SIZE(many), "{\"tier\": \"kernel\"}",
+                                     true);
+    struct value map = io_honesty_value(&arena, &honesty);
+    assert_int_equal(value_get(&map, "unattributed")->u64, 157465);
+    assert_true(fabs(value_get(&map, "unattributed_pct")->real - 55.0) < 0.01);
+    assert_string_equal(io_honesty_line(&arena, &honesty),
+                        "kernel tier: 55.0% of calls lost their stack or object (157,465), 286,301 "
+                        "calls, stacks n/a, 0 not counted; cost: own CPU time n/a, in the kernel "
+                        "n/a");
+    honesty = load(&arena, few, ARRAY_SIZE(few), "{\"tier\": \"kernel\"}", true);
+    assert_true(strstr(io_honesty_line(&arena, &honesty), "tier: <0.1% of calls lost") != NULL);
+    /* The ring was full for something that was asked again later. */
+    honesty = load(&arena, none, ARRAY_SIZE(none), "{\"tier\": \"kernel\"}", true);
+    assert_string_equal(io_honesty_line(&arena, &honesty),
+                        "kernel tier: 7 calls, stacks n/a, lost n/a; cost: own CPU time n/a, in "
+                        "the kernel n/a");
+}
+
+/* As a run takes it from its recording. */
+static struct axis_state axis_of(struct arena *arena, const struct counter *counters, size_t count)
+{
+    struct recording_writer *writer = create();
+    struct sink *sink = recording_writer_sink(writer);
+    struct why why = {0};
+    struct series_info series = {.name = "io", .unit = UNIT_NS, .about = "time in calls"};
+    assert_int_equal(sink_series(sink, &series, &(uint32_t){0}), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(sink_counter(sink, counters[i].name, counters[i].unit, counters[i].value),
+                         0);
+    assert_int_equal(recording_writer_finish(writer, &why), 0);
+    recording_writer_close(writer);
+    struct evidence_input input = {0};
+    for (int i = 0; i < AXES; i++)
+        input.axes[i].na = "not asked for";
+    input.axes[AXIS_IO].recording = path;
+    struct evidence evidence;
+    assert_int_equal(evidence_load(arena, &input, &evidence, &why), 0);
+    assert_null(evidence.axes[AXIS_IO].na);
+    assert_int_equal(unlink(path), 0);
+    return evidence.axes[AXIS_IO];
+}
+
+static void what_lost_its_stack_or_object_is_lost_to_a_run(void **state)
+{
+    (void)state;
+    static const struct counter apart[] = {{"io.calls", UNIT_COUNT, 1000},
+                                           {"io.folded", UNIT_COUNT, 30},
+                                           {"io.unattributed", UNIT_COUNT, 550},
+                                           {"io.lost.refused", UNIT_COUNT, 0}};
+    static const struct counter gone[] = {{"io.calls", UNIT_COUNT, 900},
+                                          {"io.folded", UNIT_COUNT, 0},
+                                          {"io.unattributed", UNIT_COUNT, 9},
+                                          {"io.lost.refused", UNIT_COUNT, 100}};
+    static const struct counter before[] = {{"io.calls", UNIT_COUNT, 1000},
+                                            {"io.folded", UNIT_COUNT, 30},
+                                            {"io.lost.refused", UNIT_COUNT, 0}};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct axis_state axis = axis_of(&arena, apart, ARRAY_SIZE(apart));
+    assert_float_equal(axis.lost, 0.55, 1e-9);
+    assert_float_equal(axis.uncounted, 0.03, 1e-9);
+    axis = axis_of(&arena, gone, ARRAY_SIZE(gone));
+    assert_float_equal(axis.lost, 0.1, 1e-9);
+    assert_float_equal(axis.uncounted, 0.1, 1e-9);
+    /* Recordings of before do not say how many it is. */
+    axis = axis_of(&arena, before, ARRAY_SIZE(before));
+    assert_float_equal(axis.lost, 0.03, 1e-9);
+    axis = axis_of(&arena, NULL, 0);
+    assert_true(isnan(axis.lost) && isnan(axis.uncounted));
 }
 
 static void what_has_no_counter_is_not_measured(void **state)
@@ -169,6 +256,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(every_figure_comes_from_its_counter),
+        TEST(calls_that_lost_their_stack_or_object_come_first),
+        TEST(what_lost_its_stack_or_object_is_lost_to_a_run),
         TEST(what_has_no_counter_is_not_measured),
         TEST(what_was_not_seen_is_listed_with_how_much_and_why),
         TEST(without_copies_stacks_that_were_walked_are_those_that_were_not_recognised),

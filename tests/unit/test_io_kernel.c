@@ -114,6 +114,39 @@ static void sizes_and_latencies_go_where_the_model_puts_them(void **state)
         }
 }
 
+static uint32_t copies_of(struct io_thread *thread, uint64_t place, bool is_roomy, uint32_t calls)
+{
+    uint32_t allowed = 0;
+    for (uint32_t i = 0; i < calls; i++)
+        allowed += io_copy_allowed(thread, place, is_roomy);
+    return allowed;
+}
+
+static void a_burst_from_one_place_is_copied_as_long_as_there_is_room(void **state)
+{
+    (void)state;
+    struct io_thread thread = {.round = 70};
+    assert_int_equal(copies_of(&thread, 1, true, 5000), 5000);
+    /* Where it gets full, one place leaves what is left to others. */
+    assert_int_equal(copies_of(&thread, 1, false, 10), 0);
+    assert_int_equal(copies_of(&thread, 2, false, 5000), IO_COPIES_A_PLACE);
+    thread.round++;
+    assert_int_equal(copies_of(&thread, 1, false, 5000), IO_COPIES_A_PLACE);
+}
+
+static void who_never_stops_surprising_us_is_copied_seldom(void **state)
+{
+    (void)state;
+    struct io_thread thread = {.round = 70};
+    assert_int_equal(copies_of(&thread, 1, true, 100000), IO_COPIES_MAX);
+    for (int i = 0; i < 10; i++) {
+        thread.round++;
+        assert_int_equal(copies_of(&thread, 1, true, 100000), IO_COPIES_A_ROUND);
+    }
+    thread.round += 1000;
+    assert_int_equal(copies_of(&thread, 1, true, 100000), IO_COPIES_MAX);
+}
+
 static void every_argument_of_the_table_is_one_a_call_has(void **state)
 {
     static struct io_call calls[IO_CALLS_MAX];
@@ -178,6 +211,36 @@ static void a_row_of_one_call_gets_its_buckets_back(void **state)
     assert_int_equal(rows[1].tally.sizes[0], 1);
     assert_int_equal(rows[2].tally.buckets[0], 0);
     assert_int_equal(rows[2].tally.sizes[0], 0);
+}
+
+static struct io_cell cell_about(uint64_t key, uint64_t stack, uint64_t count)
+{
+    struct io_cell cell = cell_make(SYS_unlink, count);
+    cell.key.object = (struct object_id){.ino = key, .kind = OBJECT_ID_PATH};
+    cell.key.stack = stack;
+    return cell;
+}
+
+static void each_call_without_its_stack_or_name_counts_once_and_what_is_named_late_does_not(
+    void **state)
+{
+    struct taken *taken = *state;
+    struct io_path late = path_make("/late", 1);
+    struct io_cell cells[] = {
+        cell_about(1, 0, 5),                /* without a stack by nature; named below */
+        cell_about(2, 0, 7),                /* never named */
+        cell_about(3, IO_STACK_MISSED, 11), /* neither stack nor name */
+        cell_about(1, 4711, 13),            /* a stack that nobody told of */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+        put(taken, &cells[i], sizeof(cells[i]));
+    take(taken);
+    assert_int_equal(taken->c.stackless, 11 + 13);
+    assert_int_equal(objects_counts(taken->c.objects).nameless_calls, 5 + 7);
+    put(taken, &late, offsetof(struct io_path, path) + late.bytes);
+    take(taken);
+    assert_int_equal(objects_counts(taken->c.objects).nameless_calls, 7);
+    assert_int_equal(taken->c.told.stray, 1); /* what was missed is no ref */
 }
 
 static void a_row_of_later_waits_for_its_time(void **state)
@@ -291,11 +354,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_latencies_go_where_the_model_puts_them),
+        cmocka_unit_test(a_burst_from_one_place_is_copied_as_long_as_there_is_room),
+        cmocka_unit_test(who_never_stops_surprising_us_is_copied_seldom),
         cmocka_unit_test(every_argument_of_the_table_is_one_a_call_has),
         cmocka_unit_test_setup_teardown(rows_that_came_through_the_ring_add_up, taken_start,
                                         taken_end),
         cmocka_unit_test_setup_teardown(a_row_of_one_call_gets_its_buckets_back, taken_start,
                                         taken_end),
+        cmocka_unit_test_setup_teardown(
+            each_call_without_its_stack_or_name_counts_once_and_what_is_named_late_does_not,
+            taken_start, taken_end),
         cmocka_unit_test_setup_teardown(a_row_of_later_waits_for_its_time, taken_start, taken_end),
         cmocka_unit_test_setup_teardown(paths_are_called_as_they_were_said, taken_start, taken_end),
         cmocka_unit_test_setup_teardown(records_that_make_no_sense_are_counted_and_passed_over,

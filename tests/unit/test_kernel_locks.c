@@ -286,7 +286,7 @@ static void writers_of_one_file_wait_for_its_lock(void **state)
     struct watch *watch = *state;
     struct work work;
     if (!watch->locks)
-        skip();
+        skip("no BPF here");
     work_init(&work, watch);
     contend(&work);
     const struct wait_row *row = row_of(watch, "rwsem (write) in ");
@@ -306,7 +306,7 @@ static void threads_that_map_wait_for_the_lock_of_their_space(void **state)
     struct watch *watch = *state;
     struct work work;
     if (!watch->locks)
-        skip();
+        skip("no BPF here");
     work_init(&work, watch);
     work.maps = true;
     contend(&work);
@@ -324,7 +324,7 @@ static void threads_that_nobody_asked_for_are_not_seen(void **state)
     struct watch *watch = *state;
     struct work work;
     if (!watch->locks)
-        skip();
+        skip("no BPF here");
     work_init(&work, watch);
     work.watched = false;
     contend(&work);
@@ -341,7 +341,7 @@ static void what_is_no_map_is_refused(void **state)
     struct kernel_locks *locks = NULL;
     struct kernel_locks_opts opts = {.threads_fd = -1};
     if (!watch->locks)
-        skip();
+        skip("no BPF here");
     assert_true(kernel_locks_open(&opts, &locks, &why) < 0);
     assert_null(locks);
     assert_non_null(strstr(why.what, "threads"));

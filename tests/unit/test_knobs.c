@@ -273,6 +273,27 @@ static void a_damaged_state_file_is_refused_and_kept(void **state)
     }
 }
 
+static void a_state_of_somebody_else_is_not_written_back(void **state)
+{
+    struct world *world = *state;
+    apply(world);
+    assert_int_equal(chmod(below(world, STATE), 0666), 0);
+    knob_changes_deinit(&world->changes);
+    assert_int_equal(knobs_revert(&world->host, NULL, 0, true, &world->changes, &world->why),
+                     -EPERM);
+    assert_non_null(strstr(world->why.what, "not written back"));
+    assert_int_equal(chmod(below(world, STATE), 0644), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(below(world, STATE), 65534, 65534), 0);
+        assert_int_equal(knobs_revert(&world->host, NULL, 0, true, &world->changes, &world->why),
+                         -EPERM);
+        assert_non_null(strstr(world->why.what, "user 65534"));
+        assert_int_equal(chown(below(world, STATE), 0, 0), 0);
+    }
+    revert(world, false);
+    assert_original(world);
+}
+
 static void a_state_file_cannot_name_files_that_are_no_knobs(void **state)
 {
     struct world *world = *state;
@@ -356,6 +377,7 @@ int main(void)
         TEST(only_the_named_knob_is_reverted),
         TEST(without_a_place_for_the_state_nothing_is_changed),
         TEST(a_damaged_state_file_is_refused_and_kept),
+        TEST(a_state_of_somebody_else_is_not_written_back),
         TEST(a_state_file_cannot_name_files_that_are_no_knobs),
         TEST(two_at_a_time_are_refused),
         TEST(unknown_advised_and_absent_knobs_are_refused),

@@ -17,10 +17,20 @@ static const struct hypothesis *row_of(const struct ledger *ledger, const char *
     return NULL;
 }
 
-static struct ledger ledger_of(struct made_run *run)
+static struct ledger ledger_costing(struct made_run *run, const char *detector,
+                                    enum finding_verdict verdict, double cost_ms)
 {
     struct findings findings = {.arena = &run->arena};
     struct ledger ledger;
+    struct finding *finding = detector ? finding_add(&findings, detector) : NULL;
+    if (finding) {
+        finding->verdict = verdict;
+        finding->reason = verdict == FINDING_CONFIRMED ? NULL : "by its numbers";
+        finding->cost_ns = cost_ms * RUN_MS;
+        finding->recoverable.ns = cost_ms * RUN_MS;
+        if (strcmp(detector, "cpu_starvation") == 0)
+            finding->class = FINDING_ENVIRONMENT;
+    }
     assert_int_equal(ledger_build(&run->arena, &run->evidence, &findings, &ledger), 0);
     assert_true(ledger.count >= 13);
     for (size_t i = 0; i < ledger.count; i++) {
@@ -33,6 +43,17 @@ static struct ledger ledger_of(struct made_run *run)
     return ledger;
 }
 
+static struct ledger ledger_with(struct made_run *run, const char *detector,
+                                 enum finding_verdict verdict)
+{
+    return ledger_costing(run, detector, verdict, NAN);
+}
+
+static struct ledger ledger_of(struct made_run *run)
+{
+    return ledger_with(run, NULL, FINDING_CONFIRMED);
+}
+
 static void assert_verdict(const struct ledger *ledger, const char *id, enum ledger_verdict verdict)
 {
     const struct hypothesis *row = row_of(ledger, id);
@@ -42,20 +63,175 @@ static void assert_verdict(const struct ledger *ledger, const char *id, enum led
                  row->angles[2].text);
 }
 
+static void assert_said(const struct ledger *ledger, const char *id, enum angle angle,
+                        const char *begin)
+{
+    const char *text = row_of(ledger, id)->angles[angle].text;
+    if (!str_starts(str_from(text), begin))
+        fail_msg("%s: \"%s\", not \"%s…\"", id, text, begin);
+}
+
 static void a_hot_loop_is_confirmed_and_nothing_else(void **state)
 {
     (void)state;
     struct made_run *run = run_new();
     run_runs(run, run_process(run, 0), 1000, "main f");
     run_end(run, 1000, 990);
-    struct ledger ledger = ledger_of(run);
-    assert_string_equal(ledger.rows[0].id, "cpu_bound");
-    assert_verdict(&ledger, "cpu_bound", LEDGER_CONFIRMED);
+    struct ledger ledger = ledger_with(run, "one_function", FINDING_CONFIRMED);
+    assert_string_equal(ledger.rows[0].id, "hot_loop");
+    assert_verdict(&ledger, "hot_loop", LEDGER_CONFIRMED);
     static const char *const others[] = {"lock",         "io_wait",     "fsync",
                                          "network_wait", "starvation",  "serial_section",
                                          "sleep",        "page_faults", "child_processes"};
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         assert_verdict(&ledger, others[i], LEDGER_REJECTED);
+    run_free(run);
+}
+
+/* It computes all the time, like any compiler: that explains nothing. */
+static void a_flat_profile_on_the_cpu_is_no_hot_loop(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"main a", "main b", "main c", "main d",
+                                         "main e", "main f", "main g", "main h",
+                                         "main i", "main j", "main k", "main l"};
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(stacks); i++)
+        run_runs(run, main, 80, stacks[i]);
+    run_end(run, 960, 960);
+    struct ledger ledger = ledger_with(run, "one_function", FINDING_DISMISSED);
+    assert_verdict(&ledger, "hot_loop", LEDGER_REJECTED);
+    assert_float_equal(row_of(&ledger, "hot_loop")->share, 1.0 / 12, 0.001);
+    assert_int_equal(row_of(&ledger, "hot_loop")->angles[ANGLE_SAMPLING].verdict, ANGLE_REJECTS);
+    for (size_t i = 0; i < ledger.count; i++)
+        if (ledger.rows[i].verdict != LEDGER_REJECTED && ledger.rows[i].verdict != LEDGER_OPEN)
+            fail_msg("%s is %s", ledger.rows[i].id, ledger_verdict_name(ledger.rows[i].verdict));
+    run_free(run);
+}
+
+/* One verdict a thing: whatever the sources say, it agrees with the finding about the same. */
+static void a_hypothesis_agrees_with_its_finding(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *detector, *id;
+        enum finding_verdict verdict;
+        enum ledger_verdict expected;
+    } rows[] = {
+        /* All three sources support it. */
+        {"hot_lock", "lock", FINDING_CONFIRMED, LEDGER_CONFIRMED},
+        {"hot_lock", "lock", FINDING_DISMISSED, LEDGER_SUPPORTED}, /* it waits, for no hot one */
+        {"hot_lock", "lock", FINDING_NOT_JUDGED, LEDGER_SUPPORTED},
+        {NULL, "lock", FINDING_CONFIRMED, LEDGER_SUPPORTED},
+        /* All three reject it. */
+        {"one_function", "hot_loop", FINDING_CONFIRMED, LEDGER_SUPPORTED},
+        {"cpu_starvation", "starvation", FINDING_CONFIRMED, LEDGER_SUPPORTED},
+        {"poll_loop", "sleep", FINDING_CONFIRMED, LEDGER_DISPUTED}, /* a part of all sleeping */
+        {"cpu_starvation", "starvation", FINDING_DISMISSED, LEDGER_REJECTED},
+        {"kernel_dominated", "kernel_time", FINDING_DISMISSED, LEDGER_REJECTED},
+    };
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 50, "main f");
+    run_waits(run, main, 950, WAIT_CLASS_LOCK, __NR_futex, "main c:pthread_mutex_lock");
+    run_end(run, 1000, 50);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct ledger ledger = ledger_with(run, rows[i].detector, rows[i].verdict);
+        assert_verdict(&ledger, rows[i].id, rows[i].expected);
+        const char *finding = row_of(&ledger, rows[i].id)->finding;
+        assert_true(rows[i].detector ? str_starts(str_from(finding), rows[i].detector) : !finding);
+    }
+    run_free(run);
+}
+
+/* Of the same thing a hypothesis says what its finding says: an interpreter's loop with what it
+ * calls, the environment less what recording added. */
+static void a_hypothesis_has_the_size_of_its_finding(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 100, "main loop");
+    run_runs(run, main, 500, "main loop call");
+    run_queues(run, main, 400);
+    run_end(run, 1000, 600);
+    struct ledger ledger = ledger_costing(run, "one_function", FINDING_CONFIRMED, 600);
+    assert_float_equal(row_of(&ledger, "hot_loop")->share, 0.6, 0.001);
+    assert_verdict(&ledger, "hot_loop", LEDGER_CONFIRMED);
+    assert_said(&ledger, "hot_loop", ANGLE_SAMPLING,
+                "60.0% of the path in the hottest function and what it calls");
+    assert_float_equal(row_of(&ledger, "starvation")->share, 0.4, 0.001);
+    ledger = ledger_costing(run, "cpu_starvation", FINDING_CONFIRMED, 250);
+    assert_float_equal(row_of(&ledger, "starvation")->share, 0.25, 0.001);
+    /* What a source says it measured is what it measured. */
+    assert_said(&ledger, "starvation", ANGLE_TRACING, "waits for a CPU: 40.0% of the path");
+    ledger = ledger_costing(run, "hot_lock", FINDING_CONFIRMED, 250); /* a part of all locks */
+    assert_float_equal(row_of(&ledger, "lock")->share, 0, 0.001);
+    run_free(run);
+}
+
+/* The hypervisor took 540 ms of 1,000; the path shows 80 of them. */
+static void what_is_stolen_is_not_said_to_be_traced(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 900, "main f");
+    run_queues(run, main, 80);
+    run_waits(run, main, 20, WAIT_CLASS_DISK, __NR_read, "main c:read");
+    struct evidence *evidence = run_end(run, 1000, 440);
+    evidence->costs.steal_ns = 540e6;
+    evidence->costs.others_ns = 0;
+    struct ledger ledger = ledger_costing(run, "cpu_starvation", FINDING_CONFIRMED, 540);
+    assert_float_equal(row_of(&ledger, "starvation")->share, 0.54, 0.001);
+    const struct angle_word *traced = &row_of(&ledger, "starvation")->angles[ANGLE_TRACING];
+    assert_int_equal(traced->verdict, ANGLE_SILENT);
+    assert_string_equal(
+        traced->text, "waits for a CPU: 8.0% of the path; what the hypervisor takes is not traced");
+    run_free(run);
+}
+
+/* That too little was recorded, or that another finding speaks of the same, is no denial. */
+static void a_finding_that_could_not_be_judged_well_denies_nothing(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 600, "main f");
+    run_queues(run, main, 400);
+    struct evidence *evidence = run_end(run, 1000, 600);
+    evidence->costs.switches_involuntary = 100;
+    struct finding item = {.detector = "cpu_starvation", .verdict = FINDING_DISMISSED};
+    struct findings findings = {.arena = &run->arena, .items = &item, .count = 1};
+    struct ledger ledger = {0};
+    for (int i = 0; i < 3; i++) {
+        item.unsure = i == 1;
+        item.explained = i == 2;
+        assert_int_equal(ledger_build(&run->arena, evidence, &findings, &ledger), 0);
+        assert_verdict(&ledger, "starvation", i == 0 ? LEDGER_REJECTED : LEDGER_SUPPORTED);
+    }
+    run_free(run);
+}
+
+/* Two of three support it, but its finding is dismissed: "dismissed" there is "rejected" here. */
+static void what_is_dismissed_as_a_finding_is_not_supported_as_a_hypothesis(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 600, "main f");
+    run_queues(run, main, 400);
+    struct evidence *evidence = run_end(run, 1000, 600);
+    evidence->costs.switches_involuntary = 100;
+    struct ledger ledger = ledger_of(run);
+    assert_verdict(&ledger, "starvation", LEDGER_SUPPORTED);
+    ledger = ledger_with(run, "cpu_starvation", FINDING_DISMISSED);
+    assert_verdict(&ledger, "starvation", LEDGER_REJECTED);
+    assert_string_equal(row_of(&ledger, "starvation")->finding,
+                        "cpu_starvation: dismissed: by its numbers");
+    ledger = ledger_with(run, "cgroup_throttling", FINDING_CONFIRMED);
+    assert_verdict(&ledger, "starvation", LEDGER_CONFIRMED);
     run_free(run);
 }
 
@@ -67,12 +243,13 @@ static void each_class_of_waits_is_confirmed_by_room_in_samples_and_counts(void 
         enum wait_class class;
         int32_t syscall;
         const char *stack;
+        const char *finding;
     } rows[] = {
-        {"lock", WAIT_CLASS_LOCK, __NR_futex, "main c:pthread_mutex_lock"},
-        {"io_wait", WAIT_CLASS_DISK, __NR_read, "main c:read"},
-        {"fsync", WAIT_CLASS_DISK, __NR_fsync, "main c:fsync"},
-        {"network_wait", WAIT_CLASS_NET, __NR_recvfrom, "main c:recv"},
-        {"sleep", WAIT_CLASS_TIMER, __NR_nanosleep, "main c:sleep"},
+        {"lock", WAIT_CLASS_LOCK, __NR_futex, "main c:pthread_mutex_lock", "hot_lock"},
+        {"io_wait", WAIT_CLASS_DISK, __NR_read, "main c:read", "file_reread"},
+        {"fsync", WAIT_CLASS_DISK, __NR_fsync, "main c:fsync", "fsync_per_message"},
+        {"network_wait", WAIT_CLASS_NET, __NR_recvfrom, "main c:recv", "n_plus_one"},
+        {"sleep", WAIT_CLASS_TIMER, __NR_nanosleep, "main c:sleep", "poll_loop"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct made_run *run = run_new();
@@ -81,9 +258,11 @@ static void each_class_of_waits_is_confirmed_by_room_in_samples_and_counts(void 
         run_waits(run, main, 800, rows[i].class, rows[i].syscall, rows[i].stack);
         run_end(run, 1000, 200);
         struct ledger ledger = ledger_of(run);
+        assert_verdict(&ledger, rows[i].id, LEDGER_SUPPORTED); /* no finding is about it */
+        ledger = ledger_with(run, rows[i].finding, FINDING_CONFIRMED);
         assert_verdict(&ledger, rows[i].id, LEDGER_CONFIRMED);
         assert_float_equal(row_of(&ledger, rows[i].id)->share, 0.8, 0.001);
-        assert_verdict(&ledger, "cpu_bound", LEDGER_REJECTED);
+        assert_verdict(&ledger, "hot_loop", LEDGER_OPEN); /* a fifth: too little to say */
         for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
             if (rows[k].class != rows[i].class)
                 assert_verdict(&ledger, rows[k].id, LEDGER_REJECTED);
@@ -101,8 +280,17 @@ static void plain_runs_that_did_not_wait_dispute_a_recording_that_did(void **sta
     run_end(run, 1000, 980);
     struct ledger ledger = ledger_of(run);
     assert_verdict(&ledger, "network_wait", LEDGER_DISPUTED);
-    assert_verdict(&ledger, "cpu_bound", LEDGER_DISPUTED);
+    ledger = ledger_with(run, "n_plus_one", FINDING_CONFIRMED);
+    assert_verdict(&ledger, "network_wait", LEDGER_DISPUTED);
     run_free(run);
+}
+
+static const char *traced(const struct ledger *ledger, const char *id)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        if (strcmp(ledger->rows[i].id, id) == 0)
+            return ledger->rows[i].angles[ANGLE_TRACING].text;
+    return "";
 }
 
 static void allocation_is_seen_in_samples_and_calls_and_never_by_the_kernel_alone(void **state)
@@ -118,8 +306,14 @@ static void allocation_is_seen_in_samples_and_calls_and_never_by_the_kernel_alon
     struct ledger ledger = ledger_of(run);
     assert_verdict(&ledger, "allocation", LEDGER_SUPPORTED);
     evidence->costs.faults_minor = 100000;
-    ledger = ledger_of(run);
+    ledger = ledger_with(run, "allocation_churn", FINDING_CONFIRMED);
     assert_verdict(&ledger, "allocation", LEDGER_CONFIRMED);
+    assert_string_equal(traced(&ledger, "allocation"),
+                        "10000000 calls of the allocator, 10000000 a second");
+    evidence->axes[AXIS_HEAP].sampled = true; /* an estimate is said as one */
+    ledger = ledger_of(run);
+    assert_string_equal(traced(&ledger, "allocation"),
+                        "~10000000 calls of the allocator, ~10000000 a second");
     evidence->heap_sums.all.allocations = evidence->heap_sums.all.frees = 50;
     ledger = ledger_of(run);
     assert_verdict(&ledger, "allocation", LEDGER_DISPUTED);
@@ -151,7 +345,7 @@ static void one_thread_of_several_that_does_the_work_is_a_serial_section(void **
     run_runs(run, main, 900, "main f");
     run_runs(run, other, 100, "worker g");
     run_end(run, 1000, 1000);
-    struct ledger ledger = ledger_of(run);
+    struct ledger ledger = ledger_with(run, "serial_section", FINDING_CONFIRMED);
     assert_verdict(&ledger, "serial_section", LEDGER_CONFIRMED);
     run_free(run);
     /* Threads that wait for a disk are no serial section, though hardly a CPU is in use. */
@@ -177,7 +371,7 @@ static void time_in_children_start_up_and_queues_is_told_apart(void **state)
     struct evidence *evidence = run_end(run, 1000, 600);
     evidence->costs.faults_minor = 500;
     evidence->costs.switches_involuntary = 100;
-    struct ledger ledger = ledger_of(run);
+    struct ledger ledger = ledger_with(run, "cpu_starvation", FINDING_CONFIRMED);
     assert_verdict(&ledger, "starvation", LEDGER_CONFIRMED);
     assert_verdict(&ledger, "child_processes", LEDGER_SUPPORTED); /* counts cannot tell */
     assert_verdict(&ledger, "startup", LEDGER_SUPPORTED);
@@ -220,7 +414,7 @@ static void what_the_program_says_stands_beside_it(void **state)
     run_end(run, 1000, 990);
     run->spans = (struct spans){.hypotheses = told, .hypothesis_count = ARRAY_SIZE(told)};
     struct ledger ledger = ledger_of(run);
-    assert_string_equal(row_of(&ledger, "cpu_bound")->from_target,
+    assert_string_equal(row_of(&ledger, "hot_loop")->from_target,
                         "the program supports it: p95 3 ms");
     assert_string_equal(row_of(&ledger, "lock")->from_target, "the program rejects it");
     const struct hypothesis *own = row_of(&ledger, "target:moon phase");
@@ -253,6 +447,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hot_loop_is_confirmed_and_nothing_else),
+        cmocka_unit_test(a_flat_profile_on_the_cpu_is_no_hot_loop),
+        cmocka_unit_test(a_hypothesis_agrees_with_its_finding),
+        cmocka_unit_test(a_hypothesis_has_the_size_of_its_finding),
+        cmocka_unit_test(what_is_stolen_is_not_said_to_be_traced),
+        cmocka_unit_test(a_finding_that_could_not_be_judged_well_denies_nothing),
+        cmocka_unit_test(what_is_dismissed_as_a_finding_is_not_supported_as_a_hypothesis),
         cmocka_unit_test(each_class_of_waits_is_confirmed_by_room_in_samples_and_counts),
         cmocka_unit_test(plain_runs_that_did_not_wait_dispute_a_recording_that_did),
         cmocka_unit_test(allocation_is_seen_in_samples_and_calls_and_never_by_the_kernel_alone),

@@ -140,7 +140,7 @@ static void the_exact_peak_is_what_the_kernel_tells_the_program_itself(void **st
         assert_int_equal(
             measure_full(text, (struct measure_opts){.exact_memory = true}, &run, &result), 0);
         if (result.peak_rss_exact_bytes == 0)
-            skip(); /* no ptrace here */
+            skip("ptrace is refused here");
         result.output.tail[MIN(result.output.tail_len, sizeof(result.output.tail) - 1)] = '\0';
         double told = strtod(result.output.tail, NULL);
         assert_true(told > 500);

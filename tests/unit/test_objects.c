@@ -209,7 +209,7 @@ static void a_pidfd_is_the_process_it_stands_for(void **state)
     char name[32];
     int fd = (int)syscall(SYS_pidfd_open, getppid(), 0);
     if (fd < 0)
-        skip();
+        skip("this kernel has no such object");
     snprintf(name, sizeof(name), "pid %d", getppid());
     fd_is(ways, fd, OBJECT_PROCESS, 0, name);
     close(fd);
@@ -221,7 +221,7 @@ static void a_terminal_has_its_device(void **state)
     int outer, inner;
     char path[PATH_MAX];
     if (openpty(&outer, &inner, path, NULL, NULL) < 0)
-        skip();
+        skip("no terminal to be had: is devpts mounted?");
     fd_is(ways, inner, OBJECT_CHAR_DEVICE, 0, path);
     close(outer);
     close(inner);
@@ -361,7 +361,7 @@ static void with_types_from_the_cache_it_is_the_same(void **state)
 {
     struct ways *ways = *state;
     if (!ways->unit)
-        skip();
+        skip("no BPF here");
     for (int i = 0; i < 2; i++) { /* made, then read */
         unit_end(ways);
         unit_start(ways, RING, ways->folder);

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -15,7 +16,7 @@ static void one_is_told_once_and_a_full_ring_only_delays(void **state)
 {
     struct ways *ways = *state;
     if (!ways->unit)
-        skip();
+        skip("no BPF here");
     unit_end(ways);
     unit_start(ways, RING_SMALL, NULL);
     struct object_id id;
@@ -78,6 +79,34 @@ static void one_that_nobody_told_of_is_called_by_kind_and_number(void **state)
         info_is("id", info_of(&ways->kernel_sink, object), (enum object_kind)rows[i].id.kind, 0,
                 rows[i].name);
     }
+}
+
+static void a_pipe_that_whyslow_reads_says_so(void **state)
+{
+    static const char *const expected[] = {"pipe:[%llu] to whyslow", "pipe:[%llu]"};
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++) { /* then only the end that writes is left */
+        struct sink_memory sink = SINK_MEMORY_INIT;
+        struct objects *objects;
+        struct stat info;
+        char name[64];
+        uint32_t told, asked;
+        assert_int_equal(fstat(ends[1], &info), 0);
+        snprintf(name, sizeof(name), expected[i], (unsigned long long)info.st_ino);
+        struct object_id id = {.ino = info.st_ino, .dev = 14, .kind = OBJECT_ID_PIPE};
+        assert_int_equal(objects_open(&sink.sink, &objects), 0);
+        assert_int_equal(objects_find(objects, &id, &told), 0);
+        info_is("by its id", info_of(&sink, told), OBJECT_PIPE, 0, name);
+        assert_int_equal(objects_of_fd(objects, getpid(), ends[1], &asked), 0);
+        info_is("from /proc", info_of(&sink, asked), OBJECT_PIPE, 0, name);
+        objects_close(objects);
+        sink_memory_deinit(&sink);
+        if (i == 0)
+            close(ends[0]);
+    }
+    close(ends[1]);
 }
 
 static void roles_are_joined_and_the_socket_stays_one(void **state)
@@ -150,7 +179,7 @@ static void a_hundred_thousand_opens_stay_within_bounds(void **state)
     enum { OPENS = 100000, ROUND = 256 };
     struct ways *ways = *state;
     if (!ways->unit)
-        skip();
+        skip("no BPF here");
     struct object_id id;
     size_t told = 0;
     int first = memfd_create("first", MFD_CLOEXEC);
@@ -251,7 +280,7 @@ static void sockets_of_another_network_are_found_there(void **state)
     close(in[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     if (n != sizeof(open) && WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        skip();
+        skip("no mount namespace to be had here");
     assert_int_equal(status, 0);
 }
 
@@ -261,7 +290,7 @@ static void anothers_fds_are_refused_with_a_reason(void **state)
     struct ways *ways = *state;
     int status = -1;
     if (geteuid() != 0)
-        skip();
+        skip("needs root");
     pid_t pid = fork();
     if (pid == 0) {
         uint32_t object = 77;
@@ -281,6 +310,7 @@ int main(void)
         BOTH(one_is_told_once_and_a_full_ring_only_delays),
         BOTH(a_child_is_called_by_its_pid),
         BOTH(one_that_nobody_told_of_is_called_by_kind_and_number),
+        BOTH(a_pipe_that_whyslow_reads_says_so),
         BOTH(roles_are_joined_and_the_socket_stays_one),
         BOTH(beyond_the_bound_they_share_one),
         BOTH(records_of_any_bytes_are_survived),

@@ -395,6 +395,28 @@ static void a_wait_that_was_missed_is_a_reason_to_look_at_the_next(void **state)
     assert_int_equal(f->threads.wanted.data[0], 0); /* to be preempted is no wait */
 }
 
+/* It ran when we looked: if it falls asleep before we are done, we have to look again. */
+static void a_look_counts_from_its_beginning(void **state)
+{
+    struct fixture *f = *state;
+    struct user_reader *reader = calloc(1, sizeof(*reader));
+    assert_non_null(reader);
+    assert_int_equal(user_reader_init(reader, &f->memory.sink), 0);
+    reader->threads = &f->threads;
+    int pid = getpid(), tid = (int)syscall(SYS_gettid);
+    assert_int_equal(user_threads_switch(&f->threads, 1, pid, tid, true, false), 0);
+    assert_int_equal(f->threads.wanted.data[0], 1);
+    assert_int_equal(user_reader_round(reader, clock_mono_ns()), 0);
+    assert_int_equal(reader->ran, 1);
+    uint64_t began_ns = reader->looks[0].begin_ns; /* it found us running after this */
+    assert_int_equal(f->threads.wanted.data[0], 0);
+    assert_int_equal(user_threads_switch(&f->threads, began_ns, pid, tid, false, false), 0);
+    assert_int_equal(user_threads_switch(&f->threads, began_ns + 1, pid, tid, true, false), 0);
+    assert_int_equal(f->threads.wanted.data[0], 1);
+    user_reader_deinit(reader);
+    free(reader);
+}
+
 static void a_thread_that_dies_leaves_what_it_had(void **state)
 {
     struct fixture *f = *state;
@@ -704,6 +726,7 @@ int main(void)
         SWITCHES(a_look_that_began_before_the_wait_is_not_its),
         SWITCHES(one_look_a_wait_is_enough),
         SWITCHES(a_wait_that_was_missed_is_a_reason_to_look_at_the_next),
+        SWITCHES(a_look_counts_from_its_beginning),
         SWITCHES(a_thread_that_dies_leaves_what_it_had),
         SWITCHES(a_tid_that_comes_back_is_another_thread),
         SWITCHES(a_slot_that_is_in_use_again_is_not_given_away),

@@ -86,6 +86,46 @@ static void what_is_hardly_believed_counts_by_as_much_as_it_is(void **state)
     run_free(run);
 }
 
+/* The environment took most, context has most; neither is something to do. */
+static void what_cannot_be_fixed_is_not_ranked(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    evidence_new(run);
+    struct findings findings = {.arena = &run->arena};
+    add(run, &findings, "f", 1, 3)->class = FINDING_ENVIRONMENT;
+    add(run, &findings, "g", 1, 3)->class = FINDING_CONTEXT;
+    add(run, &findings, "h", 1, 1);
+    assert_int_equal(opportunity_rank(&run->evidence, &findings), 0);
+    static const char *const order[] = {"h", "g", "f"};
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+        assert_string_equal(findings.items[i].detector, order[i]);
+        assert_int_equal(findings.items[i].rank, i == 0);
+        assert_true(i == 0 || findings.items[i].score == 0);
+        assert_true(i == 0 || !opportunity_is_worth(&findings.items[i]));
+    }
+    struct opportunity_sum sum;
+    assert_int_equal(opportunity_together(&run->evidence, &findings, &sum), 0);
+    assert_int_equal(sum.findings, 1);
+    assert_near(sum.recoverable.ns / RUN_MS, 200);
+    run_free(run);
+}
+
+static void what_may_save_nothing_is_not_worth_it(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    evidence_new(run);
+    struct findings findings = {.arena = &run->arena};
+    struct finding *f = add(run, &findings, "f", 1, 3);
+    assert_int_equal(opportunity_rank(&run->evidence, &findings), 0);
+    assert_true(f->score >= OPPORTUNITY_WORTH && opportunity_is_worth(f));
+    f->recoverable.low_ns = 0;
+    assert_int_equal(opportunity_rank(&run->evidence, &findings), 0);
+    assert_true(f->score >= OPPORTUNITY_WORTH && !opportunity_is_worth(f));
+    run_free(run);
+}
+
 static void loss_and_width_cost_confidence(void **state)
 {
     (void)state;
@@ -182,6 +222,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_follow_what_can_be_saved),
         cmocka_unit_test(what_is_hardly_believed_counts_by_as_much_as_it_is),
+        cmocka_unit_test(what_cannot_be_fixed_is_not_ranked),
+        cmocka_unit_test(what_may_save_nothing_is_not_worth_it),
         cmocka_unit_test(loss_and_width_cost_confidence),
         cmocka_unit_test(together_the_same_time_is_saved_once),
         cmocka_unit_test(the_tables_of_the_document_are_those_of_the_program),

@@ -207,6 +207,51 @@ static void a_recorded_run_that_was_slower_is_scaled_and_less_sure(void **state)
     run_free(run);
 }
 
+/* Nobody knows where the rest of a plain run went that was twice as long: not into more computing.
+ */
+static void what_only_runs_takes_no_more_than_all_that_ran(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 90, "main f");
+    run_runs(run, main, 10, "main g");
+    run_waits(run, main, 100, WAIT_CLASS_DISK, __NR_fsync, "main g c:fsync");
+    run_end(run, 400, 100);
+    struct place f = place_named(run, "f");
+    struct path_choice choice = {.place = &f, .class = -1};
+    struct estimate cost = path_costs_of(&run->evidence.costs_on_path, &choice);
+    double ran = run->evidence.costs_on_path.classes[WAIT_CLASS_RUNNING];
+    assert_near(cost.ns, 0.9 * ran);
+    assert_near(cost.high_ns, ran);
+    run_free(run);
+}
+
+/* Others kept plain runs from the CPU, and not the recorded one. */
+static void what_ran_is_stretched_to_the_cpu_time_of_plain_runs_and_no_further(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    uint32_t main = run_process(run, 0);
+    run_runs(run, main, 100, "main f");
+    run_waits(run, main, 20, WAIT_CLASS_DISK, __NR_fsync, "main g c:fsync");
+    const struct path_costs *costs = &run_end(run, 240, 110)->costs_on_path;
+    double most = 1.05 * 110; /* twice as long would be 200 */
+    assert_near(costs->classes[WAIT_CLASS_RUNNING] / RUN_MS, most);
+    assert_near(through_ms(run, "f", -1, NULL), most);
+    assert_near(costs->classes[WAIT_CLASS_DISK] / RUN_MS, 40);
+    assert_near(costs->ns / RUN_MS, 240); /* the rest is in no row */
+    run_free(run);
+
+    /* The kernel leaves stolen time out of CPU time: what was recorded was there all the same. */
+    run = run_new();
+    main = run_process(run, 0);
+    run_runs(run, main, 100, "main f");
+    run_waits(run, main, 20, WAIT_CLASS_DISK, __NR_fsync, "main g c:fsync");
+    assert_near(run_end(run, 240, 60)->costs_on_path.classes[WAIT_CLASS_RUNNING] / RUN_MS, 100);
+    run_free(run);
+}
+
 static void what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut(void **state)
 {
     (void)state;
@@ -277,14 +322,15 @@ static void without_waits_samples_stand_in_and_the_rest_is_not_seen(void **state
     uint32_t main = run_process(run, 0);
     run_runs(run, main, 300, "main f");
     struct path_costs costs;
-    assert_int_equal(path_costs_build(&run->arena, &run->evidence.cpu, NULL, NULL, NULL, false,
-                                      1000.0 * RUN_MS, NAN, NAN, &costs),
-                     0);
+    const struct path_wall wall = {1000.0 * RUN_MS, NAN, NAN, NAN}, none = {NAN, NAN, NAN, NAN};
+    assert_int_equal(
+        path_costs_build(&run->arena, &run->evidence.cpu, NULL, NULL, NULL, false, &wall, &costs),
+        0);
     assert_non_null(costs.na);
     assert_near(costs.unseen_ns / RUN_MS, 700);
     assert_near(costs.classes[WAIT_CLASS_RUNNING] / RUN_MS, 300);
-    assert_int_equal(
-        path_costs_build(&run->arena, NULL, NULL, NULL, NULL, false, NAN, NAN, NAN, &costs), 0);
+    assert_int_equal(path_costs_build(&run->arena, NULL, NULL, NULL, NULL, false, &none, &costs),
+                     0);
     assert_int_equal(costs.count, 0);
     run_free(run);
 }
@@ -316,6 +362,8 @@ int main(void)
         cmocka_unit_test(samples_in_a_block_of_short_waits_are_of_the_path),
         cmocka_unit_test(a_thread_without_a_sample_on_the_path_is_like_all_of_its_time),
         cmocka_unit_test(a_recorded_run_that_was_slower_is_scaled_and_less_sure),
+        cmocka_unit_test(what_only_runs_takes_no_more_than_all_that_ran),
+        cmocka_unit_test(what_ran_is_stretched_to_the_cpu_time_of_plain_runs_and_no_further),
         cmocka_unit_test(what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut),
         cmocka_unit_test(fewer_samples_make_a_wider_interval),
         cmocka_unit_test(a_finding_knows_its_rows_and_its_part_of_them),

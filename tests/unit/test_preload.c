@@ -72,6 +72,26 @@ static void a_folder_that_the_loader_would_split_is_passed_over(void **state)
     unsetenv("XDG_RUNTIME_DIR");
 }
 
+static void a_folder_in_which_others_may_rename_is_passed_over(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/preload-open-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0777), 0);
+    setenv("TMPDIR", folder, 1);
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    struct preload *preload = opened();
+    assert_null(strstr(preload_path(preload), folder));
+    assert_int_equal(chmod(folder, 01777), 0); /* sticky: only owners rename */
+    struct preload *other = opened();
+    assert_non_null(strstr(preload_path(other), folder));
+    preload_close(preload);
+    preload_close(other);
+    unsetenv("TMPDIR");
+    unsetenv("XDG_RUNTIME_DIR");
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void variables_reach_the_target_in_the_place_of_ours(void **state)
 {
     (void)state;
@@ -130,6 +150,7 @@ int main(void)
         cmocka_unit_test(the_library_is_a_file_that_is_gone_afterwards),
         cmocka_unit_test(what_was_preloaded_before_comes_behind),
         cmocka_unit_test(a_folder_that_the_loader_would_split_is_passed_over),
+        cmocka_unit_test(a_folder_in_which_others_may_rename_is_passed_over),
         cmocka_unit_test(variables_reach_the_target_in_the_place_of_ours),
         cmocka_unit_test(the_memory_is_marked_and_says_when_we_are_gone),
     };

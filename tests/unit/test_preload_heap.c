@@ -250,6 +250,23 @@ static void the_library_of_a_user_is_kept(void **state)
     as_nobody(the_library_is_kept_under_its_hash_and_found_again, state);
 }
 
+static void a_folder_that_others_may_rename_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct preload_file file;
+    char inner[PATH_MAX];
+    snprintf(inner, sizeof(inner), "%s/inner", f->folder);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(chmod(f->folder, 0777), 0);
+    assert_int_equal(preload_file_keep(&blob, inner, &file), -EPERM);
+    assert_int_equal(rmdir(inner), 0);
+}
+
+static void a_folder_of_a_user_that_others_may_rename_is_refused(void **state)
+{
+    as_nobody(a_folder_that_others_may_rename_is_refused, state);
+}
+
 static void a_folder_that_others_may_write_keeps_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -373,6 +390,7 @@ int main(void)
         TEST(what_is_no_program_does_not),
         TEST(the_library_is_kept_under_its_hash_and_found_again),
         TEST(the_library_of_a_user_is_kept),
+        TEST(a_folder_of_a_user_that_others_may_rename_is_refused),
         TEST(a_folder_that_others_may_write_keeps_nothing),
         cmocka_unit_test(the_libraries_share_one_variable),
         cmocka_unit_test(a_target_opens_the_memory_but_cannot_cut_it_short),

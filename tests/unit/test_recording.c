@@ -4,9 +4,6 @@
 
 #include "model/sink_memory.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 static bool same(struct str a, struct str b)
 {
     return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
@@ -650,58 +647,6 @@ static void a_reader_does_not_keep_the_writer_from_finishing(void **state)
     recording_close(recording);
 }
 
-static void a_finished_recording_is_one_file(void **state)
-{
-    (void)state;
-    write_fixture(100);
-    char command[300];
-    snprintf(command, sizeof(command), "test \"$(ls -A '%s')\" = a.whyslow", folder);
-    assert_int_equal(system(command), 0);
-}
-
-static void an_existing_file_is_never_overwritten(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"", "-wal", "-journal", "-shm"};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        char name[160];
-        snprintf(name, sizeof(name), "%s%s", path, names[i]);
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-        assert_int_equal(write(fd, "precious", 8), 8);
-        close(fd);
-        struct recording_writer *writer = NULL;
-        struct why why = {0};
-        assert_int_equal(recording_create(path, &(struct recording_opts){0}, &writer, &why),
-                         -EEXIST);
-        assert_int_equal(why.kind, WHY_USAGE);
-        assert_non_null(strstr(why.what, name));
-        assert_true(why.remedy[0] != '\0');
-        assert_null(writer);
-        struct stat st;
-        assert_int_equal(stat(name, &st), 0);
-        assert_int_equal(st.st_size, 8);
-        unlink(name);
-    }
-}
-
-static void odd_names_are_only_names(void **state)
-{
-    (void)state;
-    char old[4096];
-    assert_non_null(getcwd(old, sizeof(old)));
-    assert_int_equal(chdir(folder), 0);
-    static const char *const names[] = {":memory:", "file:a.db?mode=memory", "a%20b#c?d", "-x"};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        snprintf(path, sizeof(path), "%s", names[i]);
-        struct fixture fixture = write_fixture(10);
-        assert_int_equal(access(names[i], F_OK), 0);
-        struct recording *recording = open_good();
-        assert_samples(recording, &fixture, 10);
-        recording_close(recording);
-    }
-    assert_int_equal(chdir(old), 0);
-}
-
 static void a_bad_id_is_refused_and_the_recording_goes_on(void **state)
 {
     (void)state;
@@ -775,9 +720,6 @@ int main(void)
         TEST(slow_series_do_not_end_in_tiny_chunks),
         TEST(what_was_committed_can_be_read_while_recording),
         TEST(a_reader_does_not_keep_the_writer_from_finishing),
-        TEST(a_finished_recording_is_one_file),
-        TEST(an_existing_file_is_never_overwritten),
-        TEST(odd_names_are_only_names),
         TEST(a_bad_id_is_refused_and_the_recording_goes_on),
         TEST(the_same_thing_gets_the_same_id),
     };

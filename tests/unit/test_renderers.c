@@ -109,6 +109,48 @@ static void a_narrow_terminal_wraps_and_loses_no_word(void **state)
     capture_end(&capture);
 }
 
+/* Figures do not wrap, and a name may be one long word. */
+static void a_row_too_wide_for_the_terminal_goes_on_below(void **state)
+{
+    (void)state;
+    static const struct column wide[] = {
+        {"id", "id", SHOW_ALWAYS, false, false},
+        {"self", "self", SHOW_ALWAYS, true, false},
+        {"ci", "interval", SHOW_ALWAYS, true, false},
+        {"total", "total", SHOW_ALWAYS, true, false},
+        {"name", "function", SHOW_ALWAYS, false, true},
+        {"call", "call", SHOW_ALWAYS, false, false},
+    };
+    static const char *const cells[] = {"f1",
+                                        "300 ms",
+                                        "27.2%, 32.9%",
+                                        "400 ms",
+                                        "a_name_that_is_one_long_word",
+                                        "another_that_is_wider_than_all_of_the_terminal"};
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct value root = value_map(&arena);
+    struct value *rows = value_put(&root, "t", "A heading that is too wide for it as well",
+                                   value_table(&arena, wide, ARRAY_SIZE(wide)));
+    struct table_row *row = table_add(rows);
+    for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+        row->cells[i] = value_text(cells[i]);
+    struct report report = {.schema = "s", .root = &root};
+    struct render_opts opts = {.width = 40};
+    struct capture capture;
+    capture_begin(&capture);
+    assert_int_equal(render(renderer_find("text"), &report, &opts, capture.out, NULL), 0);
+    assert_string_equal(capture_text(&capture), "A heading that is too wide for it as\n"
+                                                "well\n"
+                                                "  id    self      interval   total\n"
+                                                "      function\n"
+                                                "      call\n"
+                                                "  f1  300 ms  27.2%, 32.9%  400 ms\n"
+                                                "      a_name_that_is_one_long_word\n"
+                                                "      another_that_is_wider_than_all_of_\n"
+                                                "      the_terminal\n");
+    capture_end(&capture);
+}
+
 static void json_has_raw_numbers_reasons_and_machine_fields(void **state)
 {
     (void)state;
@@ -226,6 +268,7 @@ int main(void)
         cmocka_unit_test(text_is_aligned_and_safe),
         cmocka_unit_test(colour_appears_only_when_asked_for),
         cmocka_unit_test(a_narrow_terminal_wraps_and_loses_no_word),
+        cmocka_unit_test(a_row_too_wide_for_the_terminal_goes_on_below),
         cmocka_unit_test(json_has_raw_numbers_reasons_and_machine_fields),
         cmocka_unit_test(a_row_for_machines_is_in_the_json_only),
         cmocka_unit_test(markdown_cannot_be_broken_by_a_name),

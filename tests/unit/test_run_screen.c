@@ -181,6 +181,143 @@ static void confirmed_ones_have_their_chain_and_numbers_of_the_rest(void **state
     capture_end(&capture);
 }
 
+/* One source: the screen's words, its JSON and the hand-off's are of the same finding. */
+static void the_environment_is_stated_apart_and_never_ranked(void **state)
+{
+    (void)state;
+    struct finding *load = made_run_finding(made, "cpu_starvation", 98);
+    load->class = FINDING_ENVIRONMENT;
+    load->rank = 0;
+    load->title = "it waits for a CPU";
+    load->advice = "run it elsewhere";
+    struct finding *names = made_run_finding(made, "unsymbolised_build", 0);
+    names->class = FINDING_CONTEXT;
+    names->rank = 0;
+    names->title = "functions without a name";
+    names->cost_ns = 490e6;
+    struct capture capture;
+    draw("text", (struct render_opts){.width = 200}, &capture);
+    static const char *const words[] = {
+        "Environment (not the program's: it is not ranked)\n  it waits for a CPU\n",
+        "  effect: 98.0 ms (88.2 to 108) of 980 ms (10%) a run are not the program's time",
+        "  to be without it: run it elsewhere\n",
+        "Context (true, but no fix follows from it)\n  functions without a name\n",
+        "Suspicions: 0 confirmed, 0 dismissed, 0 not judged",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (!strstr(capture.text, words[i]))
+            fail_msg("not on the screen: %s\n%s", words[i], capture.text);
+    assert_null(strstr(capture.text, "What to do first"));
+    assert_null(strstr(capture.text, "worth it"));
+    assert_null(strstr(capture.text, "saves"));
+    capture_end(&capture);
+    draw("json", (struct render_opts){0}, &capture);
+    json_t *json = json_loads(capture.text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_array_size(json_object_get(json, "suspicions")), 0);
+    assert_int_equal(json_array_size(json_object_get(json, "opportunities")), 0);
+    json_t *row = json_array_get(json_object_get(json, "environment"), 0);
+    assert_string_equal(json_string_value(json_object_get(row, "detector")), "cpu_starvation");
+    assert_string_equal(json_string_value(json_object_get(row, "verdict")), "confirmed");
+    assert_true(json_number_value(json_object_get(row, "ms")) == 98);
+    assert_true(fabs(json_number_value(json_object_get(row, "pct")) - 10) < 1e-9);
+    row = json_array_get(json_object_get(json, "context"), 0);
+    assert_true(json_number_value(json_object_get(row, "ms")) == 490);
+    json_decref(json);
+    capture_end(&capture);
+}
+
+/* Who waits for the network sees for what, and where it is asked, without another command. */
+static void a_hypothesis_says_who_supports_it(void **state)
+{
+    (void)state;
+    made->hypotheses[0] = (struct hypothesis){.statement = "the kernel works for it",
+                                              .verdict = LEDGER_SUPPORTED,
+                                              .finding = "kernel_dominated: confirmed",
+                                              .share = 0.17};
+    made->hypotheses[1] = (struct hypothesis){.statement = "waiting for locks",
+                                              .verdict = LEDGER_DISPUTED,
+                                              .finding = "hot_lock: confirmed",
+                                              .share = 0.2};
+    made->hypotheses[1].angles[ANGLE_TRACING].verdict = ANGLE_SUPPORTS;
+    made->hypotheses[1].angles[ANGLE_COUNTING].verdict = ANGLE_REJECTS;
+    made->run.ledger.count = 2;
+    struct value brief = run_ledger_brief(&made->arena, &made->run);
+    assert_true(str_is(value_get(&brief, "supported")->text,
+                       "the kernel works for it (17%; by kernel_dominated)"));
+    assert_true(str_is(value_get(&brief, "disputed")->text,
+                       "waiting for locks (20%; tracing supports, counting rejects)"));
+    /* The replay knows what the lock costs; on the path nobody waits for it. */
+    made->hypotheses[1].angles[ANGLE_TRACING].verdict = ANGLE_REJECTS;
+    made->hypotheses[1].angles[ANGLE_COUNTING].verdict = ANGLE_SILENT;
+    made->hypotheses[1].share = 0;
+    brief = run_ledger_brief(&made->arena, &made->run);
+    assert_true(str_is(value_get(&brief, "disputed")->text,
+                       "waiting for locks (hot_lock is confirmed, tracing rejects)"));
+}
+
+static void requests_are_named_where_the_network_has_the_time(void **state)
+{
+    (void)state;
+    static struct str texts[] = {STR(""), STR("SELECT name FROM users WHERE id = ?"),
+                                 STR("10.0.0.5:5432"), STR("GET /served")};
+    static struct io_request_group groups[2];
+    groups[0] = (struct io_request_group){.protocol = REQUEST_POSTGRESQL,
+                                          .text = 1,
+                                          .peer = 2,
+                                          .tally = {.count = 412, .total_ns = 600000000}};
+    groups[1] = (struct io_request_group){.role = REQUEST_SERVER, .text = 3, .tally = {.count = 9}};
+    struct evidence *evidence = &made->evidence;
+    evidence->axes[AXIS_IO] = (struct axis_state){.artifact = "recording-io.whyslow", .scale = 0.5};
+    evidence->io.texts = texts;
+    evidence->io.text_count = ARRAY_SIZE(texts);
+    evidence->io.profile = made->profile;
+    evidence->requests.groups = groups;
+    evidence->requests.count = ARRAY_SIZE(groups);
+    uint32_t function = made_run_function(made, "load_user");
+    evidence->io.profile = made->profile;
+    groups[0].stack = made_run_stack(made, 0, function);
+    evidence->io.profile = made->profile;
+    struct capture capture;
+    draw("text", (struct render_opts){.width = 140}, &capture);
+    assert_null(strstr(capture.text, "Requests")); /* hardly waits for the network */
+    capture_end(&capture);
+    made_run_cost(made, 1, 0, WAIT_CLASS_NET, "recvfrom", 98);
+    draw("text", (struct render_opts){.width = 140}, &capture);
+    assert_non_null(
+        strstr(capture.text, "Requests (the network's replies take 10% of the wall time)\n"));
+    const char *row = strstr(capture.text, "\n  SELECT name FROM users WHERE id = ?");
+    assert_non_null(row);
+    assert_true(row < strstr(capture.text, "Hotspots")); /* on the first screen */
+    row = arena_dup_len(&made->arena, row + 1, strcspn(row + 1, "\n"));
+    assert_non_null(
+        strstr(row, "412  300 ms  728 us  postgresql  10.0.0.5:5432  load_user (app.c:"));
+    assert_null(strstr(capture.text, "GET /served"));
+    capture_end(&capture);
+    /* Where nobody listened, the same place says why. */
+    evidence->axes[AXIS_IO] = (struct axis_state){.na = "the budget left no time for it"};
+    draw("text", (struct render_opts){.width = 140}, &capture);
+    row = strstr(capture.text, "Requests (the network's replies take 10% of the wall time)\n"
+                               "  n/a: I/O was not recorded: the budget left no time for it\n");
+    assert_true(row && row < strstr(capture.text, "Hotspots"));
+    capture_end(&capture);
+}
+
+static void an_interval_from_0_is_not_worth_it(void **state)
+{
+    (void)state;
+    struct finding *finding = made_run_finding(made, "one_function", 412);
+    finding->recoverable.low_ns = 0;
+    struct capture capture;
+    draw("json", (struct render_opts){0}, &capture);
+    assert_non_null(strstr(capture.text, "\"worth_doing\": false"));
+    capture_end(&capture);
+    finding->recoverable.low_ns = 1e6;
+    draw("json", (struct render_opts){0}, &capture);
+    assert_non_null(strstr(capture.text, "\"worth_doing\": true"));
+    capture_end(&capture);
+}
+
 /* Both speak of the 391 ms on the disk: these are saved once. */
 static void time_that_two_findings_speak_of_is_saved_once(void **state)
 {
@@ -196,7 +333,7 @@ static void time_that_two_findings_speak_of_is_saved_once(void **state)
     struct value sum = run_together(&made->arena, &made->run);
     assert_true(fabs(value_number(value_get(&sum, "recoverable_ms")) - 391) < 1e-6);
     assert_true(fabs(value_number(value_get(&sum, "wall_after_ms")) - (980 - 391)) < 1e-6);
-    struct wrong_tool wrong = {"infrastructure_bound", true, "the disk"};
+    struct wrong_tool wrong = {"infrastructure_bound", true, "the disk", "another"};
     made->run.wrong_tools.first = &wrong;
     assert_null(run_together_text(&made->arena, &made->run));
 }
@@ -220,7 +357,8 @@ static void where_changing_code_is_the_wrong_tool_nothing_is_advised(void **stat
 {
     (void)state;
     made_run_finding(made, "small_io", 412);
-    made->tools[0] = (struct wrong_tool){"infrastructure_bound", true, "a limit takes 95%"};
+    made->tools[0] = (struct wrong_tool){"infrastructure_bound", true, "a limit takes 95%",
+                                         "raise it"};
     made->run.wrong_tools.count = 1;
     made->run.wrong_tools.first = &made->tools[0];
     struct capture capture;
@@ -304,6 +442,27 @@ static void honesty_names_what_is_missing_first(void **state)
     capture_end(&capture);
 }
 
+static void calls_that_lost_their_stack_are_a_percentage_before_anything_was_seen(void **state)
+{
+    (void)state;
+    made->evidence.axes[AXIS_CPU] = made->evidence.axes[AXIS_IO] = (struct axis_state){
+        .artifact = "recording-io.whyslow", .overhead = 0};
+    made->evidence.cpu_honesty.samples = (struct honesty_figure){1000, true};
+    made->evidence.cpu_honesty.lost = (struct honesty_figure){3, true};
+    made->evidence.io_honesty.calls = (struct honesty_figure){286301, true};
+    made->evidence.io_honesty.lost = (struct honesty_figure){0, true};
+    struct capture capture;
+    draw("text", (struct render_opts){.width = 200}, &capture);
+    assert_non_null(strstr(capture.text, "seen: samples: 1,000 (3 lost), calls: 286,301 (0 lost)"));
+    capture_end(&capture);
+    made->evidence.io_honesty.unattributed = (struct honesty_figure){157465, true};
+    draw("text", (struct render_opts){.width = 200}, &capture);
+    assert_non_null(strstr(capture.text, "seen: 55.0% of calls lost their stack or object "
+                                         "(157,465), samples: 1,000 (3 lost), calls: 286,301 (0 "
+                                         "not counted)"));
+    capture_end(&capture);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -316,12 +475,17 @@ int main(void)
         TEST(without_waits_their_classes_are_not_zero_but_unknown),
         TEST(suspicions_keep_their_keys_for_machines),
         TEST(confirmed_ones_have_their_chain_and_numbers_of_the_rest),
+        TEST(the_environment_is_stated_apart_and_never_ranked),
+        TEST(a_hypothesis_says_who_supports_it),
+        TEST(requests_are_named_where_the_network_has_the_time),
+        TEST(an_interval_from_0_is_not_worth_it),
         TEST(time_that_two_findings_speak_of_is_saved_once),
         TEST(a_long_chain_shows_where_it_begins_and_ends),
         TEST(where_changing_code_is_the_wrong_tool_nothing_is_advised),
         TEST(the_next_command_can_be_typed_from_here),
         TEST(names_of_a_target_cannot_break_the_screen),
         TEST(honesty_names_what_is_missing_first),
+        TEST(calls_that_lost_their_stack_are_a_percentage_before_anything_was_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

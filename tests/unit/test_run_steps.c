@@ -92,7 +92,7 @@ static void recursion_is_one_step_and_small_steps_are_left_out(void **state)
 static void a_stack_deeper_than_the_map_is_the_time_of_its_last_step(void **state)
 {
     (void)state;
-    static char names[40][8];
+    static char names[40][16];
     uint32_t at = 0;
     for (int i = 0; i < 40; i++) {
         snprintf(names[i], sizeof(names[i]), "f%d", i);

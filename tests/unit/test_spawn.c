@@ -28,6 +28,27 @@ static int run(struct spawn_opts opts, char *const *argv, struct spawn_result *r
     return spawn_run(&opts, ret, why);
 }
 
+/* A link that is judged may be another one when it is followed again. */
+static void a_program_of_ours_is_named_without_links(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/whyslow-own-XXXXXX", link[64], path[PATH_MAX], real[PATH_MAX];
+    char *before = strdup(getenv("PATH"));
+    assert_non_null(mkdtemp(folder));
+    snprintf(link, sizeof(link), "%s/tool", folder);
+    assert_int_equal(symlink("/bin/sh", link), 0);
+    setenv("PATH", folder, 1);
+    assert_int_equal(program_find_own("tool", path, NULL), 0);
+    assert_string_equal(path, realpath("/bin/sh", real));
+    assert_int_equal(program_find("tool", path, NULL), 0);
+    assert_string_equal(path, link);
+    assert_int_equal(unlink(link) | symlink("nowhere", link), 0);
+    assert_int_equal(program_find_own("tool", path, NULL), -ENOENT);
+    setenv("PATH", before, 1);
+    free(before);
+    assert_int_equal(unlink(link) | rmdir(folder), 0);
+}
+
 /* Literals are const under -Wwrite-strings; an argv is not, for no good reason. */
 #define ARGV(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})
 #define CAPTURED                                                                                   \
@@ -80,27 +101,28 @@ static void a_timeout_ends_the_target_and_its_children(void **state)
 {
     (void)state;
     struct spawn_opts opts = CAPTURED;
-    opts.timeout_ns = 200 * NS_PER_MS;
+    opts.timeout_ns = 2 * NS_PER_SEC; /* until then it must have said its child */
     struct spawn_result result = {0};
     uint64_t start_ns = clock_mono_ns();
-    assert_int_equal(run(opts, ARGV("sh", "-c", "sleep 77 & echo $!; wait"), &result, NULL), 0);
+    assert_int_equal(run(opts, ARGV("sh", "-c", "sleep 7777 & echo $!; wait"), &result, NULL), 0);
     assert_true(result.timed_out);
-    assert_true(clock_mono_ns() - start_ns < 5 * NS_PER_SEC);
+    assert_time(clock_mono_ns() - start_ns < 6800 * NS_PER_MS);
     char text[16] = "";
     memcpy(text, result.output.tail, result.output.tail_len < 15 ? result.output.tail_len : 15);
     pid_t child = (pid_t)strtol(text, NULL, 10);
     assert_true(child > 1);
     /* Init has to reap it first. */
-    for (int i = 0; i < 200 && kill(child, 0) == 0; i++)
-        clock_sleep_ns(10 * NS_PER_MS);
     char path[64], stat[512] = "";
     snprintf(path, sizeof(path), "/proc/%d/stat", child);
-    FILE *file = fopen(path, "r");
-    if (file) {
-        assert_non_null(fgets(stat, sizeof(stat), file));
-        fclose(file);
-        assert_non_null(strstr(stat, ") Z "));
+    for (int i = 0; i < 2000 && kill(child, 0) == 0 && !strstr(stat, ") Z "); i++) {
+        clock_sleep_ns(10 * NS_PER_MS);
+        FILE *file = fopen(path, "r");
+        if (file && !fgets(stat, sizeof(stat), file))
+            stat[0] = '\0';
+        if (file)
+            fclose(file);
     }
+    assert_true(kill(child, 0) < 0 || strstr(stat, ") Z "));
 }
 
 static void a_target_that_ignores_sigterm_is_killed(void **state)
@@ -109,8 +131,10 @@ static void a_target_that_ignores_sigterm_is_killed(void **state)
     struct spawn_opts opts = CAPTURED;
     opts.timeout_ns = 100 * NS_PER_MS;
     struct spawn_result result = {0};
-    assert_int_equal(
-        run(opts, ARGV("sh", "-c", "trap '' TERM; while :; do sleep 1; done"), &result, NULL), 0);
+    signal(SIGTERM, SIG_IGN); /* from its first moment, which may be after the timeout */
+    int r = run(opts, ARGV("sh", "-c", "while :; do sleep 1; done"), &result, NULL);
+    signal(SIGTERM, SIG_DFL);
+    assert_int_equal(r, 0);
     assert_true(result.timed_out);
     assert_true(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGKILL);
 }
@@ -182,7 +206,7 @@ static void environment_mask_and_dispositions_are_the_callers(void **state)
     sigaddset(&mask, SIGUSR1);
     sigprocmask(SIG_BLOCK, &mask, &old);
     signal(SIGUSR2, SIG_IGN);
-    interrupt_watch();
+    interrupt_watch(NULL);
     for (int plain = 0; plain < 2; plain++)
         /* Signals 32 and 33 are libc's own; its posix_spawn ignores them in a child. */
         same_as_plain_child("grep ^Sig[BIC] /proc/self/status | sed 's/:.0000000[01][08]/:/'",
@@ -271,6 +295,7 @@ static void a_held_target_waits_and_a_zombie_can_be_read(void **state)
     struct spawn *spawn = NULL;
     assert_int_equal(spawn_start(&opts, &spawn, NULL), 0);
     assert_int_equal(spawn_wait(spawn, clock_mono_ns() + 100 * NS_PER_MS, NULL), 0);
+    uint64_t released_ns = clock_mono_ns();
     assert_int_equal(spawn_release(spawn, NULL), 0);
     int r = 0;
     for (int i = 0; i < 100 && r == 0; i++)
@@ -281,7 +306,7 @@ static void a_held_target_waits_and_a_zombie_can_be_read(void **state)
     assert_int_equal(access(path, R_OK), 0);
     struct spawn_result result = {0};
     assert_int_equal(spawn_finish(spawn, &result, NULL), 0);
-    assert_true(result.wall_ns < 90 * NS_PER_MS); /* the hold does not count */
+    assert_true(result.wall_ns <= clock_mono_ns() - released_ns); /* the hold does not count */
     assert_int_equal(access(path, R_OK), -1);
     spawn_close(spawn);
 }
@@ -316,26 +341,57 @@ static void output_of_what_is_left_behind_is_flagged_and_not_waited_for(void **s
     (void)state;
     struct spawn_result result = {0};
     uint64_t start_ns = clock_mono_ns();
-    assert_int_equal(run(CAPTURED, ARGV("sh", "-c", "sleep 3 & printf x"), &result, NULL), 0);
-    assert_true(clock_mono_ns() - start_ns < 2 * NS_PER_SEC);
-    assert_true(result.output.still_open);
-    tail_is(&result.output, "x");
+    assert_int_equal(run(CAPTURED, ARGV("sh", "-c", "sleep 777 & printf $!"), &result, NULL), 0);
+    assert_time(clock_mono_ns() - start_ns < 2 * NS_PER_SEC);
+    assert_true(result.output.still_open); /* so it was not waited for */
+    char text[16] = "";
+    memcpy(text, result.output.tail, result.output.tail_len < 15 ? result.output.tail_len : 15);
+    pid_t left = (pid_t)strtol(text, NULL, 10);
+    assert_true(left > 1);
+    assert_int_equal(kill(left, SIGKILL), 0);
+}
+
+/* Whoever sends the signal waits for the target's first word. */
+struct word_listener {
+    struct spawn_listener listener;
+    int fd;
+};
+
+static void word_begin(struct spawn_listener *listener)
+{
+    (void)listener;
+}
+
+static void word_take(struct spawn_listener *listener, bool error, const char *data, size_t len)
+{
+    (void)error;
+    assert_true(len > 0);
+    assert_int_equal(write(((struct word_listener *)listener)->fd, data, 1), 1);
 }
 
 static void an_interrupt_reaches_the_target(void **state)
 {
     (void)state;
-    interrupt_watch();
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    interrupt_watch(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        clock_sleep_ns(200 * NS_PER_MS);
-        kill(getppid(), SIGINT);
+        char word;
+        if (read(fds[0], &word, 1) == 1)
+            kill(getppid(), SIGINT);
         _exit(0);
     }
+    struct word_listener word = {{.begin = word_begin, .take = word_take}, fds[1]};
+    struct spawn_opts opts = CAPTURED;
+    opts.listener = &word.listener;
     struct spawn_result result = {0};
-    int r = run(CAPTURED, ARGV("sh", "-c", "trap 'exit 42' INT; while :; do sleep 0.05; done"),
+    int r = run(opts,
+                ARGV("sh", "-c", "trap 'exit 42' INT; echo trapped; while :; do sleep 0.05; done"),
                 &result, NULL);
     interrupt_unwatch();
+    close(fds[0]);
+    close(fds[1]);
     waitpid(pid, NULL, 0);
     assert_int_equal(r, 0);
     assert_int_equal(result.interrupted, SIGINT);
@@ -353,9 +409,9 @@ static void figures_of_a_run_are_those_it_was_told_to_cost(void **state)
                          &result, NULL),
                      0);
     uint64_t cpu_ns = result.user_ns + result.system_ns;
-    assert_in_range(cpu_ns, 95 * NS_PER_MS, 200 * NS_PER_MS);
+    assert_true(cpu_ns >= 95 * NS_PER_MS);
+    assert_time(cpu_ns <= 200 * NS_PER_MS);
     assert_true(result.wall_ns >= 145 * NS_PER_MS);
-    assert_true(result.wall_ns >= 45 * NS_PER_MS + 100 * NS_PER_MS);
     assert_int_equal(result.io_error, 0);
     assert_int_equal(result.write_bytes, 2 << 20);
     assert_true(result.switches_voluntary >= 1);
@@ -373,6 +429,7 @@ static void stdin_is_empty_by_default(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_of_ours_is_named_without_links),
         cmocka_unit_test(exit_status_and_death_by_signal_are_told_apart),
         cmocka_unit_test(both_streams_are_counted_hashed_and_kept_apart),
         cmocka_unit_test(large_output_is_counted_but_not_kept),

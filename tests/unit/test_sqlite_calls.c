@@ -68,7 +68,7 @@ static void start(struct fixture *f, bool recorded)
     *f = (struct fixture){.memory = SINK_MEMORY_INIT, .ring = {.wake_fd = -1}};
     probe_bpf_uprobe(&bpf);
     if (sqlite_bpf_bytes == 0 || !bpf.ok)
-        skip();
+        skip("no BPF here");
     const struct process_info process = {.pid = (uint32_t)getpid()};
     const struct thread_info thread = {.process = 1, .tid = (uint32_t)gettid()};
     const struct io_requests_opts requests = {0};

@@ -441,6 +441,44 @@ static void test_a_sink_that_fails_is_heard(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void test_a_file_of_several_names_is_called_as_it_was_started(void **state)
+{
+    struct fixture *f = *state;
+    const struct {
+        const char *file, *link, *started, *called;
+    } cases[] = {
+        {"checker", "server", "server", "server"},
+        {"python3.11", "python3", "python3", "python3.11"}, /* it only says more */
+        {"checker", "server", "renamed", "checker"},        /* no such file */
+        {"checker", "other/server", "server", "checker"},   /* another file of that name */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char folder[] = "/tmp/whyslow-stacks-XXXXXX", file[128], link[128], called[128];
+        int pid = 1 << 29 | (int)i; /* nobody's */
+        assert_non_null(mkdtemp(folder));
+        snprintf(file, sizeof(file), "%s/%s", folder, cases[i].file);
+        snprintf(link, sizeof(link), "%s/%s", folder, cases[i].link);
+        snprintf(called, sizeof(called), "%s/%s", folder, cases[i].called);
+        FILE *made = fopen(file, "w");
+        assert_non_null(made);
+        fprintf(made, "%zu", i); /* each is another image */
+        fclose(made);
+        bool linked = symlink(file, link) == 0;
+        assert_int_equal(stacks_comm(f->stacks, 1, pid, pid, str_from(cases[i].started), true), 0);
+        map_file(f, 2, pid, 0x100000, file);
+        map_file(f, 2, pid, 0x200000, file); /* its second piece of code */
+        struct stacks_found first = sample_at(f, 3, pid, pid, 0x100500);
+        struct stacks_found second = sample_at(f, 3, pid, pid, 0x200500);
+        assert_true(str_is(image_of(f, first), called));
+        assert_true(str_is(image_of(f, second), called));
+        assert_true(str_is(process_of(f, first)->info.exe, called));
+        unlink(file);
+        if (linked)
+            unlink(link);
+        rmdir(folder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +498,8 @@ int main(void)
         TEST(test_code_without_a_file_goes_to_the_map_of_its_process),
         TEST(test_live_threads_are_those_that_have_not_ended),
         TEST(test_a_sink_that_fails_is_heard),
+        cmocka_unit_test_setup_teardown(test_a_file_of_several_names_is_called_as_it_was_started,
+                                        setup_live, teardown),
         cmocka_unit_test_setup_teardown(test_our_own_functions_get_their_names, setup_live,
                                         teardown),
     };

@@ -1,19 +1,24 @@
 /* Names for addresses: the kinds of image, and what they do with hostile files. What compilers
- * write in full is held against other tools in tests/truth/symbols.py. */
+ * write in full is held against other tools in tests/readers/symbols.py. */
 #include "unit.h"
 
 #include "base/arena.h"
 #include "base/fd.h"
 #include "model/sink_memory.h"
-#include "symbolize/symbols.h"
+#include "symbolize/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const struct symbols_opts plain = {.lines = true};
@@ -370,7 +375,7 @@ static void the_vdso_is_read_from_our_own_memory(void **state)
     struct why why;
     int r = symbols_open(-1, &info, &plain, &symbols, &why);
     if (r == -ENOENT)
-        skip(); /* no vDSO on this machine: the message says so */
+        skip("this kernel maps no vDSO");
     assert_int_equal(r, 0);
     bool found = false;
     for (uint64_t at = 0; at < 0x4000 && !found; at += 16) {
@@ -456,6 +461,139 @@ static void hostile_names_do_not_unfold_without_end(void **state)
     free(name);
 }
 
+/* A map at its path, by its owner and mode, in the eyes of one who watches a program of `target`.
+ */
+static bool map_believed(const char *path, uid_t owner, mode_t mode, unsigned target)
+{
+    struct image_info info = {.kind = IMAGE_JIT, .path = str_from(path)};
+    struct symbols_opts opts = {.owner = target};
+    struct symbols *symbols;
+    struct symbol found[SYMBOLS_INLINE_MAX];
+    struct why why;
+    assert_int_equal(chown(path, owner, (gid_t)-1), 0);
+    assert_int_equal(chmod(path, mode), 0);
+    assert_int_equal(symbols_open(-1, &info, &opts, &symbols, &why), 0);
+    bool believed = symbols_at(symbols, 0x1000, found, SYMBOLS_INLINE_MAX) == 1;
+    assert_int_equal(noted(symbols, "belongs to another user"), !believed);
+    symbols_close(symbols);
+    return believed;
+}
+
+static void a_perf_map_is_believed_of_root_and_of_who_runs_the_program(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/symbols-map-XXXXXX";
+    int fd = mkstemp(path);
+    assert_int_equal(fd_write_all(fd, "1000 10 name\n", 13), 0);
+    close(fd);
+    uid_t me = geteuid();
+    assert_true(map_believed(path, me, 0644, me));
+    assert_true(map_believed(path, me, 0644, 0));
+    assert_false(map_believed(path, me, 0666, me));
+    if (me == 0) {
+        assert_false(map_believed(path, 0, 0664, 0));
+        assert_false(map_believed(path, 65534, 0664, 65534));
+        assert_false(map_believed(path, 65534, 0644, 0));
+        assert_false(map_believed(path, 65534, 0644, 1000));
+        assert_true(map_believed(path, 65534, 0644, 65534));
+    }
+    unlink(path);
+    /* What a link leads to was meant for something else. */
+    char map[] = "/tmp/symbols-map-XXXXXX";
+    fd = mkstemp(map);
+    assert_int_equal(fd_write_all(fd, "1000 10 name\n", 13), 0);
+    close(fd);
+    assert_int_equal(symlink(map, path), 0);
+    struct image_info info = {.kind = IMAGE_JIT, .path = str_from(path)};
+    struct symbols *symbols;
+    struct symbol found[SYMBOLS_INLINE_MAX];
+    struct why why;
+    assert_int_equal(symbols_open(-1, &info, &plain, &symbols, &why), 0);
+    assert_int_equal(symbols_at(symbols, 0x1000, found, SYMBOLS_INLINE_MAX), 0);
+    assert_true(noted(symbols, "it is a link"));
+    symbols_close(symbols);
+    assert_int_equal(unlink(path) | unlink(map), 0);
+}
+
+/* Without openat2(), as under an old kernel or a container's filter. */
+static void openat2_forbid(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {ARRAY_SIZE(filter), filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(9);
+}
+
+static bool opens(const char *root, const char *path, int expected)
+{
+    int fd = root_open(root, path, true);
+    if (fd >= 0)
+        close(fd);
+    return expected == 0 ? fd >= 0 : fd == expected;
+}
+
+static void no_path_leads_out_of_a_root(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/symbols-root-XXXXXX", path[64], outer[64];
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof(path), "%s/a", root);
+    snprintf(outer, sizeof(outer), "%s-outer", root);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(file_write_atomic(outer, "x", 1, NULL), 0);
+    snprintf(path, sizeof(path), "%s/a/file", root);
+    assert_int_equal(file_write_atomic(path, "x", 1, NULL), 0);
+    snprintf(path, sizeof(path), "%s/link", root);
+    assert_int_equal(symlink(outer, path), 0);
+    snprintf(path, sizeof(path), "..%s", strrchr(outer, '/'));
+    assert_true(opens(root, "/a/file", 0));
+    assert_true(opens(root, "/a", -EISDIR));
+    assert_true(opens(root, "/link", -ENOENT)); /* inside the root it leads nowhere */
+    assert_true(opens(root, path, -ENOENT));
+    pid_t child = fork();
+    if (child == 0) {
+        openat2_forbid();
+        _exit(!opens(root, "/a/file", 0) + 2 * !opens(root, "/link", -ELOOP) +
+              4 * !opens(root, path, -ELOOP));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf '%s' '%s'", root, outer);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_cache_that_others_may_change_is_none(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/symbols-cache-XXXXXX", path[4096], command[4200];
+    assert_non_null(mkdtemp(folder));
+    setenv("HOME", folder, 1);
+    unsetenv("XDG_CACHE_HOME");
+    assert_non_null(symbols_cache_dir(path, sizeof(path)));
+    assert_int_equal(chmod(path, 0770), 0);
+    assert_null(symbols_cache_dir(path, sizeof(path)));
+    assert_int_equal(chmod(path, 0700), 0);
+    if (geteuid() == 0) {
+        char name[4096];
+        snprintf(name, sizeof(name), "%s/.cache", folder);
+        assert_int_equal(chown(folder, 65534, (gid_t)-1), 0); /* as after sudo -E */
+        assert_null(symbols_cache_dir(path, sizeof(path)));
+        setenv("XDG_CACHE_HOME", name, 1);
+        assert_null(symbols_cache_dir(path, sizeof(path)));
+        unsetenv("XDG_CACHE_HOME");
+    }
+    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void the_cache_folder_follows_the_environment(void **state)
 {
     (void)state;
@@ -514,6 +652,9 @@ int main(void)
         cmocka_unit_test(of_overlapping_lines_in_a_perf_map_the_last_one_wins),
         cmocka_unit_test(a_perf_map_is_read_on_when_it_grows),
         cmocka_unit_test(a_perf_map_that_is_not_there_is_a_note),
+        cmocka_unit_test(a_perf_map_is_believed_of_root_and_of_who_runs_the_program),
+        cmocka_unit_test(no_path_leads_out_of_a_root),
+        cmocka_unit_test(a_cache_that_others_may_change_is_none),
         cmocka_unit_test(the_vdso_is_read_from_our_own_memory),
         cmocka_unit_test(what_is_no_elf_file_is_refused_by_name),
         cmocka_unit_test(names_are_demangled_for_people),

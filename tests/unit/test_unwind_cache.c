@@ -116,6 +116,25 @@ static void a_damaged_file_is_ignored_and_made_anew(void **state)
     unwind_image_free(plain);
 }
 
+static void a_file_that_others_may_change_is_ignored(void **state)
+{
+    (void)state;
+    const char *dir = build_path("others");
+    char path[256];
+    unwind_image_free(load(library(), dir));
+    cache_file(dir, path);
+    for (int i = 0; i < 2; i++) {
+        struct unwind_image *image = load(library(), dir);
+        assert_true(image->cached);
+        unwind_image_free(image);
+        assert_int_equal(i == 0 || geteuid() != 0 ? chmod(path, 0666) : chown(path, 65534, 65534),
+                         0);
+        image = load(library(), dir);
+        assert_false(image->cached); /* and made anew */
+        unwind_image_free(image);
+    }
+}
+
 /* A checksum is no lock: whoever makes the file can make it fit. Then every number in it
  * must still be one that the walk can live with. */
 static void a_file_with_wild_numbers_is_ignored_even_if_its_checksum_is_right(void **state)
@@ -211,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_from_the_cache_are_those_of_the_image),
+        cmocka_unit_test(a_file_that_others_may_change_is_ignored),
         cmocka_unit_test(a_damaged_file_is_ignored_and_made_anew),
         cmocka_unit_test(a_file_with_wild_numbers_is_ignored_even_if_its_checksum_is_right),
         cmocka_unit_test(a_cache_that_cannot_be_is_no_error),

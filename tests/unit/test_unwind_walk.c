@@ -505,9 +505,8 @@ static void the_vdso_is_walked_from_memory(void **state)
             assert_true(unwind_image_rows(process.images[i]) > 2);
         }
     if (!found) {
-        print_message("# SKIP: this kernel maps no vDSO\n");
         process_space_deinit(&process);
-        skip();
+        skip("this kernel maps no vDSO");
     }
     process_space_deinit(&process);
 }

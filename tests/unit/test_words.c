@@ -33,7 +33,7 @@ static const char *syntax(const char *text)
 {
     struct words words = {0};
     assert_int_equal(words_split(&arena, text, &words, NULL), 0);
-    return words.syntax ? words.syntax : "none";
+    return words.syntax ? words.syntax : words.pattern ? words.pattern : "none";
 }
 
 static void blanks_separate_and_quotes_keep_together(void **state)
@@ -67,18 +67,40 @@ static void shell_syntax_is_noted_only_where_a_shell_would_see_it(void **state)
 {
     (void)state;
     static const char *const found[][2] = {
-        {"a | b", "|"},     {"a > b", ">"},    {"a && b", "&&"}, {"a $(b)", "$(…)"},
-        {"a ${b}", "${…}"}, {"a $HOME", "$…"}, {"a; b", ";"},    {"a `b`", "`"},
-        {"\"$x\"", "$…"},   {"ls *.c", "*"},   {"ls ~/x", "~"},  {"A=1 b", "NAME=…"},
-        {"\"`a`\"", "`"},   {"a &", "&"},      {"(a)", "("},     {"a || b", "||"},
+        {"a | b", "|"},     {"a > b", ">"},       {"a && b", "&&"},   {"a $(b)", "$(…)"},
+        {"a ${b}", "${…}"}, {"a $HOME", "$…"},    {"a; b", ";"},      {"a `b`", "`"},
+        {"\"$x\"", "$…"},   {"ls *.c", "*"},      {"ls ~/x", "~"},    {"A=1 b", "NAME=…"},
+        {"\"`a`\"", "`"},   {"a &", "&"},         {"(a)", "("},       {"a || b", "||"},
+        {"ls a?", "?"},     {"ls a[0-9]", "[…]"}, {"ls [ab]", "[…]"}, {"ls ~me/x", "~"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(found); i++)
         assert_string_equal(syntax(found[i][0]), found[i][1]);
-    static const char *const none[] = {"a '|' '$(b)'", "a \\| \\$x \"\\$x\" '*'",
-                                       "a 5$ $",       "awk '{print $1}'",
-                                       "a b=c",        "a x~y [ ] { }"};
+    static const char *const none[] = {
+        "a '|' '$(b)'", "a \\| \\$x \"\\$x\" '*'", "a 5$ $",      "awk '{print $1}'",
+        "a b=c",        "a x~y [ ] { }",           "[ a ] b[ ]c", "a[] '[b]' \\[c]",
+        "a '?' ~1 '~'b"};
     for (size_t i = 0; i < ARRAY_SIZE(none); i++)
         assert_string_equal(syntax(none[i]), "none");
+    struct words words = {0};
+    assert_int_equal(words_split(&arena, "ls x[a|b]", &words, NULL), 0);
+    assert_string_equal(words.syntax, "|"); /* what is read first, at its place */
+    assert_int_equal(words.syntax_at, 7);
+    assert_int_equal(words_split(&arena, "ls x[ab]", &words, NULL), 0);
+    assert_null(words.syntax);
+}
+
+static void a_first_word_that_only_a_shell_knows_needs_one(void **state)
+{
+    (void)state;
+    assert_string_equal(command_shell_syntax(&arena, "! true"), "!");
+    assert_string_equal(command_shell_syntax(&arena, "if true"), "if");
+    assert_string_equal(command_shell_syntax(&arena, "ulimit -n"), "ulimit");
+    assert_string_equal(command_shell_syntax(&arena, "cd /tmp"), "cd");
+    assert_null(command_shell_syntax(&arena, "true")); /* a builtin, and a program */
+    assert_null(command_shell_syntax(&arena, "ls cd"));
+    assert_null(command_shell_syntax(&arena, "./cd"));
+    assert_null(command_shell_syntax(&arena, "no-such-program"));
+    assert_null(command_shell_syntax(&arena, ""));
 }
 
 static void a_command_without_a_shell_refuses_shell_syntax_and_names_the_remedy(void **state)
@@ -94,6 +116,18 @@ static void a_command_without_a_shell_refuses_shell_syntax_and_names_the_remedy(
     assert_int_equal(command_line_parse(&arena, "", NULL, &line, &why), -EINVAL);
     assert_int_equal(command_line_parse(&arena, "no-such-program-here", NULL, &line, &why),
                      -ENOENT);
+}
+
+static void without_a_shell_a_question_mark_and_brackets_are_literal(void **state)
+{
+    (void)state;
+    struct command_line line = {0};
+    const char *text = "echo http://localhost/items?page=2 a[0]";
+    assert_int_equal(command_line_parse(&arena, text, NULL, &line, NULL), 0);
+    assert_string_equal(line.argv[1], "http://localhost/items?page=2");
+    assert_string_equal(line.argv[2], "a[0]");
+    assert_string_equal(command_shell_syntax(&arena, text), "?"); /* where there may be one */
+    assert_int_equal(command_line_parse(&arena, "echo a? | wc", NULL, &line, NULL), -EINVAL);
 }
 
 static void a_shell_gets_the_text_untouched(void **state)
@@ -131,7 +165,9 @@ int main(void)
         cmocka_unit_test(backslashes_mean_in_quotes_what_they_mean_to_a_shell),
         cmocka_unit_test(an_unclosed_quote_is_refused_with_its_position),
         cmocka_unit_test(shell_syntax_is_noted_only_where_a_shell_would_see_it),
+        cmocka_unit_test(a_first_word_that_only_a_shell_knows_needs_one),
         cmocka_unit_test(a_command_without_a_shell_refuses_shell_syntax_and_names_the_remedy),
+        cmocka_unit_test(without_a_shell_a_question_mark_and_brackets_are_literal),
         cmocka_unit_test(a_shell_gets_the_text_untouched),
         cmocka_unit_test(an_argv_is_quoted_so_that_it_splits_into_itself),
     };

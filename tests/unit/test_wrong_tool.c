@@ -67,14 +67,35 @@ static void a_machine_that_gives_no_cpu(void **state)
     uint32_t main = run_process(run, 0);
     run_runs(run, main, 400, "main f");
     run_queues(run, main, 600);
-    struct evidence *evidence = run_end(run, 1000, 400);
+    run_end(run, 1000, 400);
     struct wrong_tools tools = tools_of(run, NULL);
+    assert_null(tools.first); /* nobody judged */
+    assert_non_null(strstr(tools.rows[2].why, "n/a: not judged"));
+    struct findings findings = {.arena = &run->arena};
+    struct finding *load = finding_add(&findings, "cpu_starvation");
+    assert_non_null(load);
+    load->class = FINDING_ENVIRONMENT;
+    load->recoverable.ns = 600.0 * RUN_MS;
+    struct finding *code = finding_add(&findings,
+                                       "small_io"); /* the program's: it counts nothing */
+    assert_non_null(code);
+    code->recoverable.ns = 300.0 * RUN_MS;
+    load = &findings.items[0];
+    tools = tools_of(run, &findings);
     assert_first(&tools, "infrastructure_bound");
-    evidence->costs.cpu_ns = 3.9e9; /* it keeps all four busy itself */
-    tools = tools_of(run, NULL);
+    assert_non_null(strstr(tools.first->why, "took 60% of the wall time"));
+    load->recoverable.ns = 1050.0 * RUN_MS; /* it cannot be more than all */
+    assert_non_null(strstr(tools_of(run, &findings).first->why, "took 100% of the wall time"));
+    load->verdict = FINDING_DISMISSED; /* it keeps the CPUs busy itself */
+    load->reason = "they wait for each other";
+    tools = tools_of(run, &findings);
     assert_null(tools.first);
-    evidence->costs.throttled_ns = 0.7e9; /* but a limit does not let it */
-    tools = tools_of(run, NULL);
+    assert_non_null(strstr(tools.rows[2].why, "took 0% of the wall time"));
+    struct finding *limit = finding_add(&findings, "cgroup_throttling");
+    assert_non_null(limit);
+    limit->class = FINDING_ENVIRONMENT; /* but a limit does not let it */
+    limit->recoverable.ns = 700.0 * RUN_MS;
+    tools = tools_of(run, &findings);
     assert_first(&tools, "infrastructure_bound");
     run_free(run);
 }

@@ -17,13 +17,24 @@ def find():
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def starts():
-    """What is called chromium may be a stub, or a package that only runs in a session."""
+def is_ubuntu():
+    told = pathlib.Path("/etc/os-release")
+    return told.exists() and "ID=ubuntu" in told.read_text().splitlines()
+
+
+def unusable():
+    """Why there is no browser to test with; nothing: there is one. What Ubuntu calls chromium is a stub, or a package
+    that only runs in a session; elsewhere a browser that does not start is an error."""
+    if not find() and not is_ubuntu():
+        return "no chromium here (apt-get install chromium)"
     try:
-        with Browser():
-            return True
+        if find():
+            with Browser():
+                return None
     except RuntimeError:
-        return False
+        if not is_ubuntu():
+            raise
+    return "this distribution has no browser as a package"
 
 
 class Browser:

@@ -136,11 +136,9 @@ def check_modes(folder):
 
 
 def main():
-    if not browser.find():
-        print("SKIP: no chromium here; the same promises are tested under node")
-        return SKIP
-    if not browser.starts():
-        print("SKIP: chromium does not start here; the same promises are tested under node")
+    why = browser.unusable()
+    if why:
+        print(f"SKIP: {why}; the same promises are tested under node")
         return SKIP
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

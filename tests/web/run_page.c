@@ -160,6 +160,7 @@ static void evidence_fill(struct evidence *evidence, bool nothing)
         return;
     waits_fill(evidence);
     evidence->heap = (struct heap){.moments = moments, .moment_count = 3, .end_ns = RUN_MS * MS};
+    evidence->axes[AXIS_HEAP].sampled = true;
     evidence->costs_on_path.ns = RUN_MS * MS;
     evidence->costs_on_path.classes[WAIT_CLASS_RUNNING] = 0.5 * RUN_MS * MS;
     evidence->costs_on_path.classes[WAIT_CLASS_DISK] = 0.25 * RUN_MS * MS;
@@ -188,7 +189,8 @@ int main(int argc, char **argv)
     if (!evidence)
         return 1;
     evidence_fill(evidence, nothing);
-    struct wrong_tool wrong = {"infrastructure_bound", true, "40% of the time was stolen"};
+    struct wrong_tool wrong = {"infrastructure_bound", true, "40% of the time was stolen",
+                               "elsewhere"};
     const char *marks[] = {named("measured in spite of a sanitizer"), NULL};
     struct interpretation run = {
         .about = {.command = named("./app --size 10"), .run_id = "r1", .folder = "out/r1"},

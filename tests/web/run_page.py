@@ -148,7 +148,11 @@ def check_timeline(tool):
     assert cells[at:at + 4] == ["disk", "480 ms", "50.0%", "main 100"], cells[at:at + 7]
     assert "journal.txt" in cells[at + 4] and cells[at + 6] == "w12", cells[at:at + 7]
     split = [(attrs["class"], float(attrs["x"]), float(attrs["width"])) for attrs, _ in read.all("rect", height="24")]
-    assert split == [("w0", 0, 500), ("w3", 500, 250), ("w9", 750, 250)], split
+    assert split == [("w0", 0, 500), ("w3", 500, 250), ("w10", 750, 250)], split
+    # Each class has a colour: one that is added needs one, too.
+    style = "".join(text for _, text in read.all("style"))
+    assert all(f".w{number}" in style and f"--w{number}:" in style for number in range(11)), style
+    assert "heap, up to ~3.91 KiB" in read.text(), "allocations are sampled"
     assert "running 480 ms 50%" in read.text() and "not seen 240 ms 25%" in read.text()
 
 

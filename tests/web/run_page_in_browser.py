@@ -111,8 +111,9 @@ def check_modes(folder):
 
 
 def main():
-    if not browser.find() or not browser.starts():
-        print("SKIP: no browser here; the same promises are tested under node")
+    why = browser.unusable()
+    if why:
+        print(f"SKIP: {why}; the same promises are tested under node")
         return SKIP
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -22,7 +22,7 @@
  *     io-known threads N M        N threads read M times one byte of a file each
  *     io-known mapped N           a mapped file of N KiB, its pages touched cold and warm
  *     io-known errors             EBADF, EAGAIN, EISDIR, EINVAL …
- *     io-known sites N            N reads at each of two call sites
+ *     io-known sites N            N reads at one of two call sites, 3 N at the other
  *     io-known slow MS            a read that takes MS: nobody writes for so long */
 #include "apart.h"
 #include "waits_truth.h"
@@ -544,12 +544,14 @@ static APART void second_site(int fd, long count, struct account *account)
 
 static void run_sites(long count)
 {
+    enum { SITES_PAUSE_MS = 20 };
     struct account first = {"first_site", "read", 0, 0, 0, 0},
                    second = {"second_site", "read", 0, 0, 0, 0};
     int fd = make("sites.dat", 4 * count);
     for (int i = 0; i < 10; i++) {
         first_site(fd, count / 10, &first);
         second_site(fd, count / 10 * 3, &second);
+        truth_sleep(SITES_PAUSE_MS * NS_PER_MS); /* in which whoever watches may learn */
     }
     tell(&first);
     tell(&second);

@@ -1,4 +1,4 @@
-/* Calls whose numbers are known beforehand, for truth/io_kernel.py:
+/* Calls whose numbers are known beforehand, for smoke/io_kernel.py:
  *
  *     io-rows threads N CALLS FOLDER   N threads: CALLS one-byte preads each of a file of its own
  *     io-rows storm N CALLS            N children one after another, each becomes io-rows child
@@ -10,7 +10,9 @@
  *     io-rows thread-exec CALLS        a second thread becomes io-rows child
  *     io-rows modes FOLDER             the same file in several ways
  *     io-rows places                   two ways to read(), 50,000 and 70,000 times
- *     io-rows depths                   alike in their nearest frames */
+ *     io-rows depths                   alike in their nearest frames
+ *     io-rows begin WAYS N FOLDER      at once: from each of WAYS stacks, N files that are there
+ *                                      are opened, read and closed */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -113,6 +115,28 @@ static void files(int count, const char *folder)
         snprintf(path, sizeof(path), "%s/file-%d", folder, i);
         must(unlink(path) == 0, path);
     }
+}
+
+/* Each depth is another stack. */
+int way_go(int left, int way, int count, const char *folder);
+__attribute__((noinline)) int way_go(int left, int way, int count, const char *folder)
+{
+    static char path[PATH_BYTES], bytes[64]; /* stacks are to be small */
+    if (left > 0)
+        return way_go(left - 1, way, count, folder) + 1;
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s/begin-%d", folder, way * count + i);
+        int fd = open(path, O_RDONLY);
+        must(fd >= 0 && read(fd, bytes, sizeof(bytes)) == 10, path);
+        close(fd);
+    }
+    return 1;
+}
+
+static void begin(int ways, int count, const char *folder)
+{
+    for (int way = 0; way < ways; way++)
+        must(way_go(way, way, count, folder) == way + 1, "way");
 }
 
 /* ---- one fd, many files ---- */
@@ -269,6 +293,8 @@ int main(int argc, char **argv)
         child(first);
     } else if (strcmp(mode, "files") == 0) {
         files(first, argv[3]);
+    } else if (strcmp(mode, "begin") == 0) {
+        begin(first, atoi(argv[3]), argv[4]);
     } else if (strcmp(mode, "reuse") == 0) {
         reuse(first, argv[3]);
     } else if (strcmp(mode, "errors") == 0) {

@@ -1,11 +1,12 @@
 /* A program whose costs are known, because it is told them:
  *
- *     known [burn-ms=N] [burn-square=N] [sleep-ms=N] [alloc-mib=N] [write-mib=N file=PATH] [hwm=1]
- * [exit=N] [log=PATH]
+ *     known [burn-ms=N] [burn-square=N] [open=PATH] [sleep-ms=N] [alloc-mib=N]
+ *           [write-mib=N file=PATH] [hwm=1] [exit=N] [log=PATH]
  *
  * It burns until its own CPU clock says N (or N² microseconds), sleeps, touches N MiB of memory,
- * writes N MiB, and can print its own peak memory as the kernel tells it. With
- * a log it appends its own wall and CPU time in nanoseconds, taken in main(). */
+ * writes N MiB, and can print its own peak memory as the kernel tells it. A FIFO that it opens
+ * makes it wait for somebody who writes there. With a log it appends its own wall and CPU time in
+ * nanoseconds, taken in main(). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +29,16 @@ volatile unsigned long burn_sum;
 
 static void burn(long us)
 {
+    /* Asking for CPU time is work of the kernel, and some microseconds of it: seldom while there is
+     * long to go, so that what is burnt is this loop. */
     struct timespec ts = {0};
+    long left = us;
     do {
-        for (int i = 0; i < 10000; i++)
+        for (int i = 0; i < (left > 2000 ? 100000 : 10000); i++)
             burn_sum += (unsigned long)i;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    } while (ts.tv_sec * 1000000 + ts.tv_nsec / 1000 < us);
+        left = us - (ts.tv_sec * 1000000 + ts.tv_nsec / 1000);
+    } while (left > 0);
 }
 
 static void touch(long mib)
@@ -92,6 +97,9 @@ int main(int argc, char **argv)
     long long start_ns = clock_ns(CLOCK_MONOTONIC);
     long side = argument(argc, argv, "burn-square");
     burn(argument(argc, argv, "burn-ms") * 1000 + side * side);
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "open=", 5) == 0 && open(argv[i] + 5, O_RDONLY | O_CLOEXEC) < 0)
+            _exit(5);
     usleep((useconds_t)argument(argc, argv, "sleep-ms") * 1000);
     if (argument(argc, argv, "alloc-mib") > 0)
         touch(argument(argc, argv, "alloc-mib"));

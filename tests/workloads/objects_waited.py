@@ -1,22 +1,51 @@
 #!/usr/bin/python3
 """Waits once for each kind of thing an fd can be, and says what it waited for: one line of JSON a
-thing, [kind, flags, name]. The other side is a thread, which lets every wait last HOLD_S."""
+thing, [kind, flags, name]. The other side is a thread, which lets every wait last HOLD_S, and those on the network
+as long as is asked for; with "seen" that begins when whoever started us has looked at the wait (tests/truth/seen.py).
+
+    objects_waited.py [SECONDS [seen]]
+"""
 
 import json
 import os
+import pathlib
 import select
 import socket
+import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+import seen  # noqa: E402
 
 HOLD_S = 0.15
 CLIENT, SERVER, LISTENING, LOCAL = 1, 2, 4, 8
 
 
+def above(name):
+    """Whoever of this name has started us."""
+    pid = os.getpid()
+    while pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != name:
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid
+
+
+RECORDER = above("whyslow") if sys.argv[2:] == ["seen"] else None
+
+
 def waited(kind, flags, name, wait, end):
     """`wait` blocks until `end` is called, by another thread."""
-    other = threading.Thread(target=lambda: (time.sleep(HOLD_S), end()))
+    hold_s = float(sys.argv[1]) if len(sys.argv) > 1 and "127.0.0.1" in name else HOLD_S
+
+    def ends_it():
+        watch = seen.Watch(only=os.getpid())
+        while RECORDER and watch.look(RECORDER, [os.getpid()]) is None:
+            time.sleep(seen.PAUSE_S)
+        time.sleep(hold_s)
+        end()
+
+    other = threading.Thread(target=ends_it)
     other.start()
     wait()
     other.join()

@@ -1,4 +1,6 @@
-/* Waits whose every count is known, for tests of the off-CPU collector. Prints what it did.
+/* Waits whose every count is known, for tests of the off-CPU collector. Prints what it did: how
+ * often it called what may block, and how often it did block by the kernel's own count of its
+ * switches.
  *
  *     offcpu-paths paths COUNT      one read() of a pipe, reached by 16 ways of equal depth and
  *                                   equal frames, in random order
@@ -15,10 +17,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +31,17 @@
 
 static int in_fd, back_fd; /* read here, asked for there */
 static volatile int sink;
+
+/* How often this thread has left the CPU because it had to wait. */
+static long switches(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) < 0)
+        exit(2);
+    return usage.ru_nvcsw;
+}
+
+static long blocked; /* switches in block() so far */
 
 /* The peer answers only when we are asked for: a read of ours blocks nearly always. */
 static void peer_start(void)
@@ -55,8 +70,12 @@ static void peer_start(void)
 KEPT static void block(void)
 {
     char byte = 0;
-    if (write(back_fd, &byte, 1) != 1 || read(in_fd, &byte, 1) != 1)
+    if (write(back_fd, &byte, 1) != 1)
         exit(2);
+    long before = switches();
+    if (read(in_fd, &byte, 1) != 1)
+        exit(2);
+    blocked += switches() - before;
     sink++;
 }
 
@@ -101,14 +120,17 @@ static unsigned random_next(void)
 static int paths(int count)
 {
     int done[16] = {0};
+    long waited[16] = {0};
     peer_start();
     for (int i = 0; i < count; i++) {
         unsigned way = random_next() % 16;
-        done[way]++;
+        long before = blocked;
         ways[way]();
+        done[way]++;
+        waited[way] += blocked - before;
     }
     for (int i = 0; i < 16; i++)
-        printf("way_%d %d\n", i, done[i]);
+        printf("way_%d %d %ld\n", i, done[i], waited[i]);
     return 0;
 }
 
@@ -125,33 +147,53 @@ KEPT static int dive(int depth)
 
 static int deep(int count)
 {
+    long waited[41] = {0};
     peer_start();
     for (int i = 0; i < count; i++) {
         int depth = 1 + i % 40;
+        long before = blocked;
         sink += dive(depth);
+        waited[depth] += blocked - before;
     }
     for (int depth = 1; depth <= 40; depth++)
-        printf("%d %d\n", depth, count / 40 + (depth <= count % 40));
+        printf("%d %ld\n", depth, waited[depth]);
     return 0;
+}
+
+/* One byte; adds up how often this side had to wait for it. */
+static void take(int fd)
+{
+    char byte = 0;
+    long before = switches();
+    if (read(fd, &byte, 1) != 1)
+        exit(2);
+    blocked += switches() - before;
+}
+
+static void give(int fd)
+{
+    if (write(fd, "x", 1) != 1)
+        exit(2);
 }
 
 static int pingpong(int count)
 {
     int there[2], back[2];
-    char byte = 0;
     if (pipe(there) < 0 || pipe(back) < 0)
         return 2;
-    if (fork() == 0) {
-        for (int i = 0; i < count; i++)
-            if (read(there[0], &byte, 1) != 1 || write(back[1], &byte, 1) != 1)
-                _exit(1);
-        _exit(0);
+    pid_t child = fork();
+    for (int i = 0; i < count && child == 0; i++) {
+        take(there[0]);
+        give(back[1]);
     }
-    for (int i = 0; i < count; i++)
-        if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
-            return 2;
-    wait(NULL);
-    return 0;
+    for (int i = 0; i < count && child > 0; i++) {
+        give(there[1]);
+        take(back[0]);
+    }
+    printf("%d %ld\n", getpid(), blocked);
+    if (child > 0)
+        wait(NULL);
+    return child < 0 ? 2 : 0;
 }
 
 KEPT static void before_exec(void)
@@ -199,6 +241,7 @@ static int plugin(int count, char **argv)
         printf("%p\n", found);
         dlclose(library);
     }
+    printf("%ld\n", blocked);
     return 0;
 }
 
@@ -318,10 +361,14 @@ static int timer(int count)
     return 0;
 }
 
+static atomic_long slept;
+
 static void *sleeper(void *unused)
 {
     (void)unused;
+    long before = switches();
     nanosleep(&(struct timespec){0, 50000000}, NULL);
+    atomic_fetch_add(&slept, switches() - before);
     return NULL;
 }
 
@@ -337,6 +384,7 @@ static int threads(int count)
     for (int i = 0; i < count; i++)
         pthread_join(all[i], NULL);
     free(all);
+    printf("%ld\n", atomic_load(&slept));
     return 0;
 }
 

@@ -5,6 +5,7 @@
  *     path_known lock MS                    main waits while another burns under a lock
  *     path_known sync COUNT                 as many writes with fsync, in commit()
  *     path_known children F_MS G_MS         a child burns in burn_f, then another in burn_g
+ *     path_known brief MS COUNT             as many children, one after another, burn MS in burn_f
  *     path_known feed F_MS                  burns in burn_f and then writes a line
  *     path_known take G_MS                  reads to the end, then burns in burn_g
  *     path_known starve MS                  two processes burn on one CPU
@@ -171,6 +172,9 @@ int main(int argc, char **argv)
     else if (strcmp(what, "children") == 0) {
         child(burn_f, a);
         child(burn_g, b);
+    } else if (strcmp(what, "brief") == 0) {
+        for (int i = 0; i < (int)b; i++)
+            child(burn_f, a);
     } else if (strcmp(what, "feed") == 0) {
         burn_f(a);
         puts("done");

@@ -5,6 +5,8 @@
  * switches are the waits. A line is one write(), since threads and processes share stdout. */
 #pragma once
 
+#include "told.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -105,7 +107,10 @@ static inline void truth_tell_number(const char *name, double value)
 static inline void truth_sleep(long ns)
 {
     struct timespec ts = {ns / 1000000000L, ns % 1000000000L};
-    nanosleep(&ts, NULL);
+    if (told_waits(ns / NS_PER_MS))
+        told_sleep();
+    else
+        nanosleep(&ts, NULL);
 }
 
 static inline void truth_burn(long ns)

@@ -1,10 +1,11 @@
 /* Waits whose answer is known, for the tier that has no privileges.
  *
- *     waits-user sleep|pipe|lock|child|poll|many N|brief N|deep N|ping N|pointer|stale
+ *     waits-user sleep|pipe|lock|child|poll|many N MS|brief N|deep N|ping N|pointer|stale
  *
  * Prints as JSON what it measured itself, by its own clock: on a machine that is busy with other
  * things that is what really happened. Functions are kept apart, so that stacks have names. */
 #include "apart.h"
+#include "told.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,14 +33,19 @@ static volatile int keep; /* calls before it are no tail calls */
 APART static void sleep_ms(unsigned ms)
 {
     struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
-    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-        keep++;
+    if (told_waits(ms))
+        told_sleep();
+    else
+        while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+            keep++;
     keep++;
 }
 
+static unsigned here_ms = 300;
+
 APART static void sleeps_here(void)
 {
-    sleep_ms(300);
+    sleep_ms(here_ms);
     keep++;
 }
 
@@ -64,7 +70,7 @@ APART static uint64_t reads_here(int fd, unsigned count)
     return waited_ns;
 }
 
-/* A child writes a byte each 20 ms. */
+/* A child writes a byte each 20 ms; the first may be late (told.h). */
 static int mode_pipe(void)
 {
     int fds[2], status;
@@ -73,7 +79,7 @@ static int mode_pipe(void)
     pid_t child = fork();
     if (child == 0) {
         for (int i = 0; i < 20; i++) {
-            sleep_ms(20);
+            sleep_ms(i == 0 && told_waits(TOLD_LONG_MS) ? TOLD_LONG_MS : 20);
             if (write(fds[1], "x", 1) != 1)
                 _exit(1);
         }
@@ -151,9 +157,12 @@ static int mode_child(void)
 APART static uint64_t polls_here(int fd)
 {
     struct pollfd one = {.fd = fd, .events = POLLIN};
+    int ms = told_waits(250) ? TOLD_NEVER_S * 1000 : 250;
     uint64_t start_ns = now_ns();
-    if (poll(&one, 1, 250) != 0)
+    told_listen(SIG_UNBLOCK);
+    if (poll(&one, 1, ms) > 0)
         exit(1);
+    told_listen(SIG_BLOCK);
     return now_ns() - start_ns;
 }
 
@@ -172,9 +181,10 @@ static void *many_run(void *context)
     return context;
 }
 
-/* So many threads that each sleep 300 ms. */
-static int mode_many(unsigned count)
+/* So many threads that each sleep. */
+static int mode_many(unsigned count, unsigned ms)
 {
+    here_ms = ms;
     pthread_t *threads = calloc(count + 1, sizeof(*threads));
     pthread_attr_t attr;
     pthread_attr_init(&attr);
@@ -310,6 +320,7 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     unsigned count = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    unsigned ms = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : here_ms;
     if (strcmp(mode, "sleep") == 0)
         return mode_sleep();
     if (strcmp(mode, "pipe") == 0)
@@ -321,7 +332,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "poll") == 0)
         return mode_poll();
     if (strcmp(mode, "many") == 0)
-        return mode_many(count);
+        return mode_many(count, ms);
     if (strcmp(mode, "brief") == 0)
         return mode_brief(count);
     if (strcmp(mode, "deep") == 0)

@@ -3,8 +3,8 @@ try
 try ''
 try no-such-program
 try './no-such-file x'
-try 'cat x | wc -l'
-try 'echo $HOME'
+try -N 'cat x | wc -l'
+try --shell none 'echo $HOME'
 try "echo 'abc"
 try 'true \'
 try --runs 0 true

@@ -9,7 +9,7 @@ try
 try true
 try true true true
 try true no-such-program
-try 'true | cat' true
+try --shell no-such-shell 'true | cat' true
 try '' true
 try true true --metric wal
 try true true --metric wall:most

@@ -6,15 +6,17 @@ for key in sys.argv[1].split("."):
 print(value)' "$1"; }
 whyslow doctor --json --for /bin/true > /dev/null; echo "path: $?"
 whyslow doctor --json --for true > /dev/null; echo "name: $?"
+# Until it is the program, not what comes before its exec.
+become() { until [ "$(cat /proc/$pid/comm)" = "$1" ]; do sleep 0.02; done; }
 taskset -c 0 sleep 100 & pid=$!
 disown
-sleep 0.3
+become sleep
 whyslow doctor --json --for $pid | field isolation.affinity
 kill $pid
 cp /bin/sleep gone
 ./gone 100 & pid=$!
 disown
-sleep 0.3
+become gone
 rm gone
 whyslow doctor --json --for $pid > /dev/null; echo "deleted: $?"
 kill $pid

@@ -3,6 +3,7 @@ exec 2>&1
 refused() { echo "\$ whyslow $*"; whyslow "$@"; echo "status $?"; }
 printf 'main;f 3\nmain;g 1\n' > a.folded
 whyslow import a.folded -o a.whyslow > /dev/null
+(mkdir none && cd none && refused export)
 refused export
 refused export a.whyslow
 refused export a.whyslow --format nonsense

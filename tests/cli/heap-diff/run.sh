@@ -16,3 +16,6 @@ print(json.dumps(answer["diff"], indent=1))
 print(answer["unchanged"])'
 echo "--- nothing changed"
 whyslow heap a.whyslow --diff a.whyslow | sed '1,/^In all/d'
+echo "--- with one side sampled: that side's figures are estimates"
+make-heap sampled s.whyslow
+whyslow heap b.whyslow --diff s.whyslow --leaks | sed '1,/^In all/d'

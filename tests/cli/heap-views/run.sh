@@ -20,3 +20,12 @@ view --at 3 --limit 1
 view --peak --images --limit 1
 echo "--- markdown"
 whyslow heap rec.whyslow --leaks --limit 2 --markdown | sed '1,/^| mapped/d'
+echo "--- sampled: every figure that is an estimate says so"
+rm rec.whyslow
+make-heap sampled rec.whyslow
+view --leaks --limit 2
+view --growth --limit 2
+view --threads --limit 2
+view --sizes | head -12
+view --timeline --limit 4
+view --at 2 --limit 2

@@ -11,7 +11,7 @@ make-io plain rec.whyslow
 make-io empty empty.whyslow
 make-recording plain cpu.whyslow
 head -c 5000 rec.whyslow > cut.whyslow
-try io
+(mkdir alone && cp cpu.whyslow alone && cd alone && try io)
 try io rec.whyslow -p 1
 try io missing.whyslow
 try io cut.whyslow

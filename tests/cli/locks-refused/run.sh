@@ -10,7 +10,7 @@ exec 2>&1
 make-recording locks rec.whyslow
 make-recording plain cpu.whyslow
 head -c 5000 rec.whyslow > cut.whyslow
-try locks
+(mkdir alone && cp cpu.whyslow alone && cd alone && try locks)
 try locks rec.whyslow -p 1
 try locks missing.whyslow
 try locks cut.whyslow

@@ -22,4 +22,4 @@ for view in --tree --lines "--annotate f1" "--callers f2" "--callees f3" "--diff
 done
 whyslow report rec.whyslow --flame f.svg --html p.html > /dev/null
 grep -c '<script>alert' f.svg p.html
-whyslow report rec.whyslow --annotate $'\x1b[31mred'
+whyslow report rec.whyslow --annotate $'\x1b[32mgreen'

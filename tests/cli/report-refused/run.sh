@@ -2,7 +2,7 @@
 make-recording plain rec.whyslow
 make-recording empty empty.whyslow
 try() { echo "\$ whyslow report $*" >&2; whyslow report "$@"; echo "status $?" >&2; }
-try
+(mkdir none && cd none && try)
 try rec.whyslow extra
 try missing.whyslow
 try empty.whyslow

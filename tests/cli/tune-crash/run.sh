@@ -30,15 +30,21 @@ fresh
 cat > kill.py <<'PY'
 # turbo is a pipe: it answers two readings (plan, and the second look under the lock), then
 # the writer waits for a reader that never comes, and is killed there.
-import os, subprocess, time
+import glob, os, subprocess, time
 fifo = "root/sys/devices/system/cpu/intel_pstate/no_turbo"
 os.unlink(fifo)
 os.mkfifo(fifo)
 run = subprocess.Popen(["whyslow", "tune", "apply", "governor", "turbo", "--yes", "--root", "root"])
+def reads():
+    return any(os.path.realpath(fd) == os.path.realpath(fifo) for fd in glob.glob(f"/proc/{run.pid}/fd/*"))
 for _ in range(2):
     with open(fifo, "w") as pipe:
         pipe.write("0\n")
-    time.sleep(0.5)
+    while reads(): # or the next answer would be part of this one
+        time.sleep(0.01)
+governors = glob.glob("root/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+while any(open(governor).read() != "performance\n" for governor in governors):
+    time.sleep(0.01)
 print("still waiting:", run.poll() is None)
 run.kill()
 run.wait()
@@ -46,7 +52,7 @@ os.unlink(fifo)
 with open(fifo, "w") as turbo:
     turbo.write("0\n")
 PY
-timeout 60 python3 kill.py
+timeout 250 python3 kill.py
 grep -h . $cpu/cpu*/cpufreq/scaling_governor
 whyslow tune revert --root root; echo "revert: $?"
 compare

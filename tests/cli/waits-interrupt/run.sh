@@ -32,8 +32,12 @@ sleep 60 &
 target=$!
 (trap - INT; exec whyslow waits --json -p $target > result 2> /dev/null) &
 pid=$!
-for _ in $(seq 600); do ls tmp/*/recording.whyslow > /dev/null 2>&1 && break; sleep 0.05; done
-sleep 0.3
+# It records once it says what.
+begun() {
+    whyslow query --json tmp/*/recording.whyslow "SELECT name FROM document WHERE name = 'target'" 2> /dev/null |
+        grep -q '"target"'
+}
+for _ in $(seq 600); do begun && break; sleep 0.05; done
 kill -INT $pid
 wait $pid
 echo "status $?"

@@ -6,8 +6,12 @@ chmod 755 "$home/whyslow"
 cd "$home" || exit 1
 mkdir -m 777 tmp
 nobody=$((61000 + $$ % 4000))
-as_nobody() { TMPDIR=$home/tmp setpriv --reuid=$nobody --regid=65534 --clear-groups "$@"; }
-as_nobody ./whyslow waits --json -- sleep 0.3 > result 2> errors
+# In a subshell of its own this is the recorder, under its process number.
+as_nobody() { TMPDIR=$home/tmp exec setpriv --reuid=$nobody --regid=65534 --clear-groups "$@"; }
+# It sleeps until it was looked at.
+(as_nobody ./whyslow waits --json -- sleep 3600 > result 2> errors) & recorder=$!
+python3 "$SRC/tests/truth/seen.py" $recorder sleep TERM
+wait $recorder
 echo "status $?"
 python3 - << 'END'
 import json
@@ -15,7 +19,7 @@ answer = json.load(open("result"))
 print(answer["honesty"]["tier"], bool(answer["honesty"]["why_not_higher"]))
 print(answer["waits"][0]["class"], answer["waits"][0]["total_ms"] > 290)
 END
-as_nobody ./whyslow waits --tier kernel -- sleep 0.1 > result 2> errors
+(as_nobody ./whyslow waits --tier kernel -- sleep 0.1 > result 2> errors)
 echo "status $?"
 grep -c . errors
 ls tmp

@@ -10,7 +10,7 @@ exec 2>&1
 make-waits plain rec.whyslow
 make-recording plain cpu.whyslow
 head -c 5000 rec.whyslow > cut.whyslow
-try waits
+(mkdir alone && cp cpu.whyslow alone && cd alone && try waits)
 try waits rec.whyslow -p 1
 try waits rec.whyslow -o other.whyslow
 try waits -a -p 1

@@ -29,10 +29,20 @@ answer = json.load(open("again"))
 print(answer["command"], answer["waits"][0]["class"], answer["waits"][0]["total_ms"] > 190)
 END
 ls tmp
-echo "--- a name that is taken"
+echo "--- a name that is taken: the recording steps back, what is none is left alone"
+cp kept.whyslow before
 whyslow waits -o kept.whyslow -- true > out 2> err
 echo "status $?"
-grep -c exists err
+grep -h .old err
+cmp before kept.whyslow.old && echo "the one before"
+cp kept.whyslow now
+whyslow waits -o kept.whyslow -p 99999999 2>&1 > out | head -1
+cmp now kept.whyslow && cmp before kept.whyslow.old && ls kept*
+echo text > text.whyslow
+whyslow waits -o text.whyslow -- true 2>&1 > out | head -1
+echo text > kept.whyslow.old
+whyslow waits -o kept.whyslow -- true 2>&1 > out | head -1
+cat text.whyslow kept.whyslow.old
 echo "--- a recording as the command's operand"
 whyslow waits -- cat kept.whyslow 2> /dev/null | grep -ac 'SQLite format'
 ls tmp

@@ -11,16 +11,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Four loops: some processors take interrupts at a loop's branch only, so that of one loop one line
+ * would seem to have it all. */
 static NOINLINE uint64_t crunch(uint64_t x, unsigned rounds)
 {
     uint64_t sum = 0, low = x | 1;
-    for (unsigned i = 0; i < rounds; i++) {
+    for (unsigned i = 0; i < rounds / 4; i++) {
         x ^= x << 13;
         sum += x & 0xff;
+    }
+    for (unsigned i = 0; i < rounds / 4; i++) {
         x ^= x >> 7;
         low = low * 5 + x;
-        x ^= x << 17;
-        sum ^= low >> 3;
+    }
+    for (unsigned i = 0; i < rounds / 4; i++) {
+        x = (x ^ x << 17) + i;
+        sum ^= x >> 3;
+    }
+    for (unsigned i = 0; i < rounds / 4; i++) {
+        x = (x ^ x >> 11) * 0x9e3779b97f4a7c15;
+        sum += x >> 5;
     }
     return x + sum + low;
 }
