@@ -116,12 +116,27 @@ static bool ring_add(struct preload_thread *place, const struct preload_call *ca
     return true;
 }
 
-/* With what it has in common with no other taken away there is mostly a row for it. */
-static void fold(struct core_self *self, struct preload_io_thread *place, struct preload_call *call)
+/* A program that whyslow does not come to read goes on and on with one object and no known stack:
+ * one row is enough for that, where the ring would be full in a moment. */
+static bool object_add(struct core_self *self, struct preload_io_thread *place,
+                       const struct preload_call *call, uint32_t marks)
 {
+    enum { FIRST = PRELOAD_CALL_ROWS - PRELOAD_CALL_ROWS_LAST - PRELOAD_CALL_ROWS_OBJECT };
+    return rows_add(self, place, FIRST, PRELOAD_CALL_ROWS_OBJECT, call, marks);
+}
+
+/* With what it has in common with no other taken away there is mostly a row for it. */
+static void fold(struct core_self *self, struct preload_io_thread *place, struct preload_call *call,
+                 uint32_t marks)
+{
+    if (call->key.stack != 0) {
+        place->thread.stacks_skipped++;
+        call->key.stack = 0;
+        if (object_add(self, place, call, marks))
+            return;
+    }
     place->folded++;
     call->key.object = 0;
-    call->key.stack = 0;
     call->key.flags |= PRELOAD_CALL_FOLDED;
     if (rows_add(self, place, PRELOAD_CALL_ROWS - PRELOAD_CALL_ROWS_LAST, PRELOAD_CALL_ROWS_LAST,
                  call, 0))
@@ -133,11 +148,15 @@ static void fold(struct core_self *self, struct preload_io_thread *place, struct
 static void call_put(struct core_self *self, struct preload_io_thread *place,
                      struct preload_call *call, uint32_t marks)
 {
-    enum { SETS = (PRELOAD_CALL_ROWS - PRELOAD_CALL_ROWS_LAST) / PRELOAD_CALL_WAYS };
+    enum {
+        SHARED = PRELOAD_CALL_ROWS - PRELOAD_CALL_ROWS_LAST - PRELOAD_CALL_ROWS_OBJECT,
+        SETS = SHARED / PRELOAD_CALL_WAYS
+    };
     unsigned first = (unsigned)(key_tag(&call->key) >> 32) % SETS * PRELOAD_CALL_WAYS;
     if (!rows_add(self, place, first, PRELOAD_CALL_WAYS, call, marks) &&
+        !(call->key.stack == 0 && object_add(self, place, call, marks)) &&
         !ring_add(&place->thread, call, marks))
-        fold(self, place, call);
+        fold(self, place, call, marks);
 }
 
 /* Whether the path may be looked at: only if the kernel has. */

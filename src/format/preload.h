@@ -30,7 +30,7 @@
 
 enum {
     PRELOAD_MAGIC = 0x77737031,
-    PRELOAD_VERSION = 2,
+    PRELOAD_VERSION = 3,
     PRELOAD_THREADS_MAX = 2048,
     PRELOAD_RING_BYTES = 4 << 20,   /* of which a thread uses `ring_limit` */
     PRELOAD_RING_LIMIT = 128 << 10, /* of all places but the first PRELOAD_RINGS_LARGE */

@@ -1,8 +1,8 @@
 /* What the hooks for I/O (preload/io*.c) and whyslow say to each other, beside format/preload.h.
  *
  * Calls are added up in rows: by call, outcome, object and stack. What finds no row goes through
- * the ring by itself, and what finds no room there either into rows that keep only call and
- * outcome: sums stay whole, where and on what is lost, and counted.
+ * the ring by itself, and what finds no room there either into rows that keep call, outcome and
+ * object, or only call and outcome: sums stay whole, where and on what is lost, and counted.
  *
  * What an fd or a path stands for is told once, in the table of objects, and gets a number. The
  * number is in the table before anything refers to it. Numbers go up; a number's entry is used
@@ -12,8 +12,9 @@
 #include "format/preload.h"
 
 enum {
-    PRELOAD_CALL_ROWS = 128, /* of a thread, the last ones for what finds no room */
-    PRELOAD_CALL_ROWS_LAST = 32,
+    PRELOAD_CALL_ROWS = 152,       /* of a thread, the last ones for what finds no room: */
+    PRELOAD_CALL_ROWS_OBJECT = 24, /* with its object, without a stack; */
+    PRELOAD_CALL_ROWS_LAST = 32,   /* with neither */
     PRELOAD_CALL_WAYS = 8,
     PRELOAD_CALL_SIZES = 32, /* of bytes, as call_size() of model/call.h */
     PRELOAD_OBJECTS = 65536,
@@ -140,7 +141,7 @@ struct preload_io_thread {
     uint64_t row_tags[PRELOAD_CALL_ROWS] __attribute__((aligned(128)));
     struct preload_call_row rows[PRELOAD_CALL_ROWS];
 } __attribute__((aligned(4096)));
-_Static_assert(sizeof(struct preload_io_thread) == sizeof(struct preload_thread) + 25 * 4096,
+_Static_assert(sizeof(struct preload_io_thread) == sizeof(struct preload_thread) + 29 * 4096,
                "shared with the target");
 
 #define PRELOAD_IO_OFFSET ((uint64_t)PRELOAD_HEADER_BYTES + PRELOAD_LOCKS_BYTES)

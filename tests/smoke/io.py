@@ -80,8 +80,9 @@ def case_reads():
     between("mean in us", table["read"]["mean_us"], table["read"]["total_ms"] * 999 / table["read"]["calls"],
             table["read"]["total_ms"] * 1001 / table["read"]["calls"])
     between("max in us", table["read"]["max_us"], table["read"]["mean_us"], table["read"]["total_ms"] * 1e3)
+    # Of those that kept their name each says where in the file it was; what was told without it cannot.
     found = rows.of(call="read", end="/bytes.dat")
-    assert total(found, "sequential") >= 99998 and total(found, "placed") == 100000, found
+    assert total(found, "placed") == total(found) and total(found, "sequential") >= total(found) - 2, found
 
 
 def case_strace():

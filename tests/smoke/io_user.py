@@ -267,11 +267,11 @@ def calls_of_a_short_program_have_their_stack():
     nothing_lost(counters)
 
 
-def calls_about_what_found_no_number_are_said_to_lack_it():
-    """Nobody reads meanwhile: numbers run out, and rings of new threads have room."""
+def unread_while(script):
+    """The rows and counters of a script that runs while nobody reads what it tells."""
     os.mkfifo("go")
-    script = f"read x < go; for i in 1 2 3 4 5 6 7; do {known} lookups 10000; done; {known} lookups 200; echo > done"
-    process = subprocess.Popen([dump, "-u", "-s", "-o", OUT, "--", "/bin/sh", "-c", script], stdout=subprocess.PIPE,
+    process = subprocess.Popen([dump, "-u", "-s", "-o", OUT, "--", "/bin/sh", "-c",
+                                f"read x < go; {script}; echo > done"], stdout=subprocess.PIPE,
                                text=True, stdin=subprocess.DEVNULL)
     with open("go", "w", encoding="ascii") as go:  # it has begun, and so has the recording
         process.send_signal(signal.SIGSTOP)
@@ -282,6 +282,24 @@ def calls_about_what_found_no_number_are_said_to_lack_it():
     text, _ = process.communicate(timeout=300)
     assert process.returncode == 0, process.returncode
     counters, *rows = map(json.loads, text.splitlines())
+    for row in rows:
+        row["call"] = io_tools.NUMBERS.get(row["syscall"], "?")
+    return rows, counters
+
+
+def calls_that_nobody_reads_keep_their_file():
+    """More than the ring has room for, one by one: of most there is no stack, but what they were on is not lost."""
+    rows, counters = unread_while(f"{known} reads 100000")
+    reads = [row for row in of(rows, "bytes.dat") if row["call"] == "read"]
+    assert sum(row["count"] for row in reads) == 100000, (reads, counters)
+    assert counters["io.folded"] == 0 and counters["io.lost.objects"] == 0, counters
+    bare = sum(row["count"] for row in reads if not row["stack"])
+    assert 0 < bare <= counters["io.unattributed"] <= counters["io.calls"], (bare, counters)
+
+
+def calls_about_what_found_no_number_are_said_to_lack_it():
+    """Numbers run out, and rings of new threads have room."""
+    rows, counters = unread_while(f"for i in 1 2 3 4 5 6 7; do {known} lookups 10000; done; {known} lookups 200")
     lookups = [row for row in rows if "/nowhere/" in row.get("name", "")]
     whole = sum(row["count"] for row in lookups if row["stack"])
     print(whole, sum(row["count"] for row in lookups), counters)
@@ -303,6 +321,7 @@ CASES = {
     "requests": requests_of_a_client_are_taken_apart,
     "locks": locks_and_calls_are_told_at_the_same_time,
     "killed": a_target_outlives_whyslow,
+    "unread": calls_that_nobody_reads_keep_their_file,
     "nameless": calls_about_what_found_no_number_are_said_to_lack_it,
     "burst": calls_of_a_short_program_have_their_stack,
 }
