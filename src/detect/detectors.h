@@ -29,8 +29,10 @@ extern const struct detector *const detectors[]; /* ends with NULL */
 #define DETECT_SHARE_MIN 0.01 /* of the wall time recoverable */
 #define DETECT_LOST_MAX  0.01 /* of what the axis was to record */
 enum { DETECT_OCCURRENCES_MIN = 3 };
-/* A generic one gives way when others explain this much of its cost. */
+/* A generic one gives way when others explain this much of its cost, and save this much of what it
+ * would at most: all, if its work were not needed. Two threads that meet at a lock gain half. */
 #define DETECT_EXPLAINED_MIN 0.50
+#define DETECT_DISPLACES_MIN 0.25
 
 /* From so many evidence sources on that reject it a finding is not confirmed. */
 enum { DETECT_REJECTS_MAX = 2 };

@@ -136,7 +136,7 @@ static void give_way(const struct evidence *evidence, const struct detector *con
     if (!left)
         return; /* the arena tells */
     memcpy(left, generic->covers, costs->count * sizeof(*left));
-    double explained = 0, most = 0;
+    double explained = 0, saves = 0, most = 0;
     const struct finding *by = NULL;
     size_t others = 0;
     for (size_t i = 0; i < findings->count; i++) {
@@ -146,12 +146,16 @@ static void give_way(const struct evidence *evidence, const struct detector *con
         double part = explain(costs, other, left);
         others += part > 0;
         explained += part;
+        saves += part > 0 ? fmax(other->recoverable.ns, 0) : 0;
         if (part > most) {
             most = part;
             by = other;
         }
     }
     if (!by || explained < DETECT_EXPLAINED_MIN * generic->cost_ns)
+        return;
+    /* A lock around a hot function covers its time and may save none of it. */
+    if (saves < DETECT_DISPLACES_MIN * generic->recoverable.ns)
         return;
     generic->verdict = FINDING_DISMISSED;
     generic->explained = true;

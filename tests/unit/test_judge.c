@@ -75,6 +75,7 @@ DETECTOR(of_the_path, false, AXIS_BIT_IO, {{"f"}, 1, 10, false});
 DETECTOR(generic_f, true, AXIS_BIT_CPU, {{"f"}, 1, 10, false});
 DETECTOR(generic_g, true, AXIS_BIT_CPU, {{"g"}, 1, 10, false});
 DETECTOR(specific_f, false, AXIS_BIT_CPU, {{"f"}, 0.5, 10, false});
+DETECTOR(saves_little_of_f, false, AXIS_BIT_CPU, {{"f"}, 0.2, 10, false});
 
 static const struct finding *judged(struct made_run *run, struct findings *ret,
                                     const struct detector *one, const struct detector *two)
@@ -231,6 +232,10 @@ static void what_says_only_where_gives_way_to_what_says_why(void **state)
     findings = (struct findings){0};
     finding = judged(run, &findings, &generic_f, &seldom); /* one that is dismissed itself */
     assert_int_equal(finding->verdict, FINDING_CONFIRMED);
+    findings = (struct findings){0};
+    finding = judged(run, &findings, &generic_f, &saves_little_of_f); /* a lock around a hot function */
+    assert_int_equal(finding->verdict, FINDING_CONFIRMED);
+    assert_int_equal(findings.items[1].verdict, FINDING_CONFIRMED);
     run_free(run);
 }
 
