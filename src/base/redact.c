@@ -154,9 +154,12 @@ static bool is_pair(struct str word)
     return colon && !str_starts((struct str){colon, word.len - (size_t)(colon - word.data)}, "://");
 }
 
-/* Letters, digits, '_', '-' and '.': the name of a secret. */
+/* Letters, digits, '_', '-' and '.': the name of a secret; of "//host/:_authToken" the end. */
 static enum redact_name operand_name(struct str word)
 {
+    const char *colon = str_starts(word, "//") ? memrchr(word.data, ':', word.len) : NULL;
+    if (colon)
+        word = (struct str){colon + 1, word.len - (size_t)(colon + 1 - word.data)};
     for (size_t i = 0; i < word.len; i++)
         if (!isalnum((unsigned char)word.data[i]) && !strchr("_-.", word.data[i]))
             return REDACT_NAME_PLAIN;
@@ -382,7 +385,7 @@ static bool operand(struct redact *redact, struct redact_out *out, struct str wo
     if (kind == REDACT_LOGIN)
         return redact_login(out, word);
     if (kind == REDACT_NAMED && !str_starts(redact->last, "-") &&
-        operand_name(word) >= REDACT_NAME_WORD) {
+        operand_name(word) >= REDACT_NAME_PAIR) {
         redact_put(out, word);
         redact->wanted = REDACT_VALUE;
         return true;
@@ -412,6 +415,18 @@ static bool written(struct redact *redact, struct redact_out *out, struct str wo
     return true;
 }
 
+/* "<<< WORD", "<<<WORD": what a command that asks for a secret is given to read. */
+static bool here_string(struct redact *redact, struct redact_out *out, struct str word)
+{
+    static const char mark[] = "<<<";
+    size_t len = str_starts(word, mark) ? strlen(mark) : 0;
+    if (!redact->reads || word.len == len || (len == 0 && !str_ends(redact->last, mark)))
+        return false;
+    redact_put(out, (struct str){word.data, len});
+    redact_hide(out);
+    return true;
+}
+
 static void word_judge(struct redact *redact, struct redact_out *out, struct str word)
 {
     enum redact_kind wanted = redact->wanted;
@@ -424,7 +439,7 @@ static void word_judge(struct redact *redact, struct redact_out *out, struct str
         plain(redact, out, word);
         return;
     }
-    if (redact->program.len > 0 && written(redact, out, word))
+    if (redact->program.len > 0 && (written(redact, out, word) || here_string(redact, out, word)))
         return;
     bool by_name = wanted == REDACT_VALUE || wanted == REDACT_WORD || wanted == REDACT_PAIR;
     if (wanted != REDACT_NOTHING && !(by_name && str_starts(word, "--"))) {
@@ -589,28 +604,73 @@ static bool is_piped_secret(struct cutter c, struct pipeline *pipeline)
     return start < pipeline->reader_at;
 }
 
+/* The word that ends "<<EOF", "<<-'EOF'" or "<< EOF" of a command that reads a secret. */
+static struct str heredoc_end(const struct redact *redact, struct str token)
+{
+    bool spaced = str_is(redact->last, "<<") || str_is(redact->last, "<<-");
+    if (!redact->reads || str_starts(token, "<<<") || !(spaced || str_starts(token, "<<")))
+        return (struct str){0};
+    size_t skip = spaced ? 0 : 2;
+    skip += !spaced && token.len > skip && token.data[skip] == '-';
+    return unquoted((struct str){token.data + skip, token.len - skip});
+}
+
+/* What stands between the lines, up to the one that is `end`. */
+static void heredoc_redact(struct redact_out *out, struct cutter *c, struct str end)
+{
+    struct str rest = {c->text.data + c->at, c->text.len - c->at};
+    while (rest.len > 0) {
+        struct str line = str_cut(&rest, '\n');
+        while (str_starts(line, "\t"))
+            line = (struct str){line.data + 1, line.len - 1};
+        if (!str_eq(line, end))
+            continue;
+        rest = line;
+        break;
+    }
+    size_t at = rest.len > 0 ? (size_t)(rest.data - c->text.data) : c->text.len;
+    if (at > c->at) {
+        redact_hide(out);
+        if (rest.len > 0)
+            redact_put(out, STR("\n"));
+    }
+    c->at = at;
+}
+
 static void text_redact(struct redact_out *out, struct str text, unsigned depth)
 {
     struct redact redact = {.depth = (unsigned char)depth};
     struct cutter cutter = {.text = text};
     struct pipeline pipeline = {0};
+    struct str heredoc = {0};
     bool begins = true;
     while (cutter.at < text.len) {
         if (begins && !strchr(" \t\n;|&()", text.data[cutter.at])) {
+            struct cutter ahead = cutter;
             redact.is_piped = is_piped_secret(cutter, &pipeline);
+            redact.reads = command_reads_secret(&ahead);
             begins = false;
         }
         struct str token = token_cut(&cutter);
         if (token.len > 0) {
+            struct str end = heredoc_end(&redact, token);
+            heredoc = end.len > 0 ? end : heredoc;
             token_redact(&redact, out, token);
             continue;
         }
         char c = text.data[cutter.at];
         redact_put(out, (struct str){text.data + cutter.at++, 1});
-        if (c != '\0' && strchr(";|&()\n", c)) { /* another command */
-            redact = (struct redact){.depth = (unsigned char)depth};
-            begins = true;
+        if (c == '\0' || !strchr(";|&()\n", c))
+            continue;
+        if (c == '\n' && heredoc.len > 0) {
+            heredoc_redact(out, &cutter, heredoc);
+            heredoc = (struct str){0};
         }
+        /* Another command; but the value of "password:" may stand on the next line of a JSON text. */
+        bool goes_on = c == '\n' && redact.wanted == REDACT_HEADER;
+        redact = (struct redact){.depth = (unsigned char)depth,
+                                 .wanted = goes_on ? REDACT_HEADER : REDACT_NOTHING};
+        begins = true;
     }
 }
 

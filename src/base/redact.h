@@ -40,6 +40,7 @@ struct redact {
     bool has_command; /* `shown` counts */
     bool has_pairs;   /* and "name=value" is no operand */
     bool is_piped;    /* what it writes is read as a secret: echo WORD | sudo -S … */
+    bool reads;       /* it reads a secret itself: sudo -S <<< WORD */
     unsigned count;   /* replaced so far */
 };
 

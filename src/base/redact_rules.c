@@ -63,7 +63,8 @@ const struct redact_rule redact_rules[] = {
     {"useradd usermod", "-p --password", REDACT_VALUE},
     {"jq gojq jaq xsltproc nix-build nix-instantiate",
      "--arg --argjson --argstr --param --stringparam", REDACT_NAMED},
-    {"configure nmcli", "", REDACT_NAMED}, /* aws configure set NAME WORD */
+    /* aws configure set NAME WORD, npm config set NAME WORD */
+    {"configure config nmcli", "", REDACT_NAMED},
     {"etcdctl", "--user", REDACT_VALUE},
     {"mosquitto_*", "-P", REDACT_VALUE},
     {"mosquitto_pub", "-m --message", REDACT_BODY},
@@ -165,7 +166,8 @@ static const struct {
     {"hmac", PART, REDACT_NAME_WEAK},
     {"csrf", PART, REDACT_NAME_WEAK},
     {"xsrf", PART, REDACT_NAME_WEAK},
-    {"otp", PART, REDACT_NAME_WEAK},
+    {"otp", PART, REDACT_NAME_WORD},
+    {"totp", PART, REDACT_NAME_WORD},
 };
 
 /* Names may end with these, too, and are no secret's for it. */

@@ -93,6 +93,25 @@ static bool driver_find(struct str w, size_t at, struct span *ret)
     return false;
 }
 
+/* "jdbc:oracle:thin:user/word@host:1521:name". */
+static bool oracle_find(struct str w, size_t at, struct span *ret)
+{
+    static const char begin[] = "jdbc:oracle:";
+    struct str rest = {w.data + at, w.len - at};
+    if (!str_starts(rest, begin))
+        return false;
+    size_t stop = at + strlen(begin);
+    while (stop < w.len && !strchr(" \t\n\"'<>", w.data[stop]))
+        stop++;
+    const char *slash = memchr(rest.data, '/', stop - at);
+    size_t start = slash ? (size_t)(slash + 1 - w.data) : stop;
+    const char *end = start < stop ? memrchr(w.data + start, '@', stop - start) : NULL;
+    if (!end || end == w.data + start)
+        return false; /* "jdbc:oracle:thin:@//host/name" */
+    *ret = (struct span){start, (size_t)(end - w.data)};
+    return !memchr(w.data + at, '@', start - at);
+}
+
 /* The name before the '=' or ':' at `at`; empty when what stands there is none. */
 static struct str name_before(struct str w, size_t at)
 {
@@ -242,7 +261,8 @@ bool redact_scan(struct redact_out *out, struct str w)
     bool open = false;
     for (size_t i = 0; i < w.len;) {
         struct span secret = {0};
-        bool found = uri_find(w, i, &secret) || driver_find(w, i, &secret) ||
+        bool found = oracle_find(w, i, &secret) || uri_find(w, i, &secret) ||
+                     driver_find(w, i, &secret) ||
                      named_find(w, i, &secret, &open) || looks_find(w, i, &secret);
         if (!found || secret.start < from) {
             i++;
