@@ -242,6 +242,9 @@ int evidence_load(struct arena *arena, const struct evidence_input *input, struc
         .low_ns = sure ? costs->wall_low_ns : costs->wall_min_ns,
         .high_ns = sure ? costs->wall_high_ns : costs->wall_max_ns,
         .cpu_ns = costs->cpu_ns,
+        .recorded_cpu_ns = ret->cpu_with_waits && ret->cpu_honesty.rusage_ns.known
+                               ? (double)ret->cpu_honesty.rusage_ns.value
+                               : NAN,
     };
     if (path_costs_build(arena, cpu ? &ret->cpu : NULL, waits ? &ret->waits : NULL, &ret->classes,
                          &ret->path, ret->cpu_with_waits, &wall, &ret->costs_on_path) < 0)

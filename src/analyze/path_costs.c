@@ -307,43 +307,67 @@ static int rows_keep(struct arena *arena, struct spread *spread, double scale,
     return r;
 }
 
-/* A recorded run is longer than a plain one first of all because it has to wait for a CPU: for
- * whoever records, or for another program. What waited for a CPU goes first, then all is scaled.
- * Returns how long the path is without. */
-static double runq_fit(struct spread *spread, double wall_ns)
+static double class_ns(const struct spread *spread, enum wait_class class)
 {
-    double path_ns = (double)spread->path->ns, runq_ns = 0;
+    double ns = 0;
     for (size_t i = 0; i < spread->rows.len; i++)
-        if (spread->rows.data[i].class == WAIT_CLASS_RUNQ)
-            runq_ns += spread->rows.data[i].ns;
-    /* Something is left: a row that is there stays there. */
-    double gone = fmin(path_ns - wall_ns, 0.99 * runq_ns);
-    if (!(gone > 0))
-        return path_ns;
-    for (size_t i = 0; i < spread->rows.len; i++)
-        if (spread->rows.data[i].class == WAIT_CLASS_RUNQ)
-            spread->rows.data[i].ns *= 1 - gone / runq_ns;
-    return path_ns - gone;
+        if (spread->rows.data[i].class == class)
+            ns += spread->rows.data[i].ns;
+    return ns;
 }
 
-/* A recorded run that others disturbed less than plain ones is shorter, and all of it is stretched.
- * A CPU's work does not grow with that: what ran is no more than the CPU time of plain runs
- * (`cpu_ns`; NaN: not known), or than it was. Where the rest of a plain run went was not seen. */
-static void running_cap(struct spread *spread, double cpu_ns, double scale)
+static void class_scale(struct spread *spread, enum wait_class class, double factor)
 {
-    double running_ns = 0;
-    for (size_t i = 0; i < spread->thread_count; i++)
-        running_ns += spread->running[i];
-    double most = fmax(cpu_ns * CPU_TIME_SLACK, running_ns);
-    if (isnan(cpu_ns) || running_ns * scale <= most)
-        return;
     for (size_t i = 0; i < spread->rows.len; i++)
-        if (spread->rows.data[i].class == WAIT_CLASS_RUNNING)
-            spread->rows.data[i].ns *= most / (running_ns * scale);
+        if (spread->rows.data[i].class == class)
+            spread->rows.data[i].ns *= factor;
+}
+
+/* What can have run: the CPU time of plain runs, or, where more was seen (of children that nobody
+ * waits for there is no account), as much less as the account of the recorded run is larger. */
+static double running_most(const struct path_wall *wall, double ran_ns)
+{
+    double part = wall->cpu_ns / wall->recorded_cpu_ns * CPU_TIME_SLACK;
+    double most = isnan(part) ? ran_ns : ran_ns * fmin(part, 1);
+    return fmax(wall->cpu_ns * CPU_TIME_SLACK, most); /* fmax() passes over what is not known */
+}
+
+/* A recorded run is longer than a plain one because recording computes, too, in the program's own
+ * time, and because it has to wait for a CPU: for whoever records, or for another program. What ran
+ * beyond the CPU time of plain runs goes first, then what waited for a CPU, then all is scaled.
+ * Returns how long the path is without. */
+static double longer_fit(struct spread *spread, const struct path_wall *wall)
+{
+    double path_ns = (double)spread->path->ns;
+    double ran_ns = class_ns(spread, WAIT_CLASS_RUNNING);
+    double gone = fmin(path_ns - wall->ns, ran_ns - running_most(wall, ran_ns));
+    if (gone > 0) {
+        class_scale(spread, WAIT_CLASS_RUNNING, 1 - gone / ran_ns);
+        path_ns -= gone;
+    }
+    /* Something is left: a row that is there stays there. */
+    double runq_ns = class_ns(spread, WAIT_CLASS_RUNQ);
+    gone = fmin(path_ns - wall->ns, 0.99 * runq_ns);
+    if (gone > 0) {
+        class_scale(spread, WAIT_CLASS_RUNQ, 1 - gone / runq_ns);
+        path_ns -= gone;
+    }
+    return path_ns;
+}
+
+/* A recorded run that others disturbed less than plain ones is shorter, and all of it is stretched;
+ * one whose computing recording made longer may have waited less. A CPU's work does not grow with
+ * that. Where the rest of a plain run went was not seen. */
+static void running_cap(struct spread *spread, const struct path_wall *wall, double ran_ns,
+                        double scale)
+{
+    double most = running_most(wall, ran_ns), now = class_ns(spread, WAIT_CLASS_RUNNING) * scale;
+    if (now > most)
+        class_scale(spread, WAIT_CLASS_RUNNING, most / now);
 }
 
 static int from_path(struct arena *arena, struct spread *spread, const struct wait_classes *classes,
-                     double cpu_ns, struct path_costs *ret)
+                     const struct path_wall *wall, struct path_costs *ret)
 {
     spread->thread_count = spread->waits->profile.thread_count;
     spread->running = arena_alloc(arena, (spread->thread_count + 1) * sizeof(double));
@@ -362,9 +386,10 @@ static int from_path(struct arena *arena, struct spread *spread, const struct wa
         r = running_fit(spread, ret);
     if (r < 0)
         return r;
-    double scale = ret->ns / runq_fit(spread, ret->ns);
+    double ran_ns = class_ns(spread, WAIT_CLASS_RUNNING);
+    double scale = ret->ns / longer_fit(spread, wall);
     ret->stretch = fabs(1 / scale - 1);
-    running_cap(spread, cpu_ns, scale);
+    running_cap(spread, wall, ran_ns, scale);
     return rows_keep(arena, spread, scale, ret);
 }
 
@@ -416,7 +441,7 @@ int path_costs_build(struct arena *arena, const struct profile *cpu, const struc
     };
     int r = 0;
     if (walked)
-        r = from_path(arena, &spread, classes, wall->cpu_ns, ret);
+        r = from_path(arena, &spread, classes, wall, ret);
     else if (spread.cpu)
         r = from_samples(arena, &spread, ret);
     map_u64_deinit(&spread.row_at);

@@ -3,8 +3,8 @@
  * The critical path (critical_path.h) is cut into what ran and what waited. Running time is
  * spread over the samples that were taken of its threads meanwhile; waiting time has its rows. All
  * is scaled so that the sum is the baseline's median wall time; where the recorded run was longer,
- * what it waited for a CPU is cut first; where it was shorter, what ran is stretched to the CPU
- * time of plain runs and no further. Without waits, samples of all threads stand in, and what
+ * what it computed more than plain ones is cut first, then what it waited for a CPU; where it was
+ * shorter, what ran is stretched to the CPU time of plain runs and no further. Without waits, samples of all threads stand in, and what
  * nobody sampled is `unseen_ns`. */
 #pragma once
 
@@ -46,10 +46,11 @@ struct path_costs {
     const char *na; /* why it is not the critical path; NULL: it is */
 };
 
-/* Of a plain run; NaN: not known. */
+/* Of a plain run, but for the last; NaN: not known. */
 struct path_wall {
     double ns, low_ns, high_ns;
-    double cpu_ns;
+    double cpu_ns;          /* by the kernel's account */
+    double recorded_cpu_ns; /* the same of the recorded run; 0 or NaN: not known */
 };
 
 /* `cpu` and `waits` may be NULL; `classes` and `path` belong to waits. `same` says that ids of cpu

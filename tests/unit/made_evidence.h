@@ -272,7 +272,14 @@ static inline struct evidence *run_end(struct made_run *run, double wall_ms, dou
     e->costs.cpu_ns = cpu_ms * RUN_MS;
     e->costs.user_ns = e->costs.cpu_ns;
     e->cpu_with_waits = true;
-    const struct path_wall wall = {e->costs.wall_ns, NAN, NAN, e->costs.cpu_ns};
+    const struct honesty_figure *recorded = &e->cpu_honesty.rusage_ns;
+    const struct path_wall wall = {
+        .ns = e->costs.wall_ns,
+        .low_ns = NAN,
+        .high_ns = NAN,
+        .cpu_ns = e->costs.cpu_ns,
+        .recorded_cpu_ns = recorded->known ? (double)recorded->value : NAN,
+    };
     if (hotspots_build(&run->arena, &e->cpu, &e->hotspots) < 0 ||
         path_costs_build(&run->arena, &e->cpu, &e->waits, &e->classes, &e->path, true, &wall,
                          &e->costs_on_path) < 0)

@@ -252,6 +252,31 @@ static void what_ran_is_stretched_to_the_cpu_time_of_plain_runs_and_no_further(v
     run_free(run);
 }
 
+/* Sampling often computes, too, in the program's own time. */
+static void what_recording_computed_is_no_cost_of_the_program(void **state)
+{
+    (void)state;
+    static const struct {
+        double recorded_cpu_ms, wall_ms, running_ms, disk_ms;
+    } rows[] = {
+        {0, 240, 200, 40},              /* not known: all of it may be the program's */
+        {200, 145, 105, 40},            /* longer by just that */
+        {200, 260, 105, 40.0 / 12 * 13} /* no longer: what it did instead was not seen */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct made_run *run = run_new();
+        uint32_t main = run_process(run, 0);
+        run_runs(run, main, 200, "main f");
+        run_waits(run, main, 40, WAIT_CLASS_DISK, __NR_fsync, "main g c:fsync");
+        run->evidence.cpu_honesty.rusage_ns = (struct honesty_figure){
+            (uint64_t)(rows[i].recorded_cpu_ms * RUN_MS), rows[i].recorded_cpu_ms > 0};
+        const struct path_costs *costs = &run_end(run, rows[i].wall_ms, 100)->costs_on_path;
+        assert_near(costs->classes[WAIT_CLASS_RUNNING] / RUN_MS, rows[i].running_ms);
+        assert_near(costs->classes[WAIT_CLASS_DISK] / RUN_MS, rows[i].disk_ms);
+        run_free(run);
+    }
+}
+
 static void what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut(void **state)
 {
     (void)state;
@@ -364,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_recorded_run_that_was_slower_is_scaled_and_less_sure),
         cmocka_unit_test(what_only_runs_takes_no_more_than_all_that_ran),
         cmocka_unit_test(what_ran_is_stretched_to_the_cpu_time_of_plain_runs_and_no_further),
+        cmocka_unit_test(what_recording_computed_is_no_cost_of_the_program),
         cmocka_unit_test(what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut),
         cmocka_unit_test(fewer_samples_make_a_wider_interval),
         cmocka_unit_test(a_finding_knows_its_rows_and_its_part_of_them),
