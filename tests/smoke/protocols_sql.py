@@ -247,12 +247,10 @@ class MariaDB(server_tools.Server):
         self.sql("TRUNCATE performance_schema.events_statements_summary_by_digest")
 
     def account(self):
-        """Statements by text. A client has its answer before the statement is counted: until nothing is added."""
-        before = None
-        while (now := self.counted()) != before:
-            before = now
-            time.sleep(0.3)
-        return now
+        """Statements by text. A client has its answer before the statement is counted: once nobody has anything left to
+        do, all are."""
+        self.wait_idle()
+        return self.counted()
 
     def counted(self):
         """Squeezed, so that only what both call the same is left."""
