@@ -221,10 +221,13 @@ def wait_for(condition, what):
 
 
 def committed():
+    """Allocations and frees of the recording by now. What is committed while the program is in the midst of its work has
+    the first without the second."""
     try:
-        return Heap("r.whyslow").total("allocations") if os.path.exists("r.whyslow") else 0
+        heap = Heap("r.whyslow") if os.path.exists("r.whyslow") else None
+        return (heap.total("allocations"), heap.total("frees")) if heap else (0, 0)
     except Exception:  # not yet a whole database
-        return 0
+        return 0, 0
 
 
 def start_waiting():
@@ -238,7 +241,7 @@ def start_waiting():
 def case_whyslow_killed():
     """kill -9 of whyslow: the target goes on to its right end, what was committed can be read."""
     process = start_waiting()
-    wait_for(lambda: committed() >= 1000, "a commit")
+    wait_for(lambda: committed() == (1000, 500), "a commit of all of it")
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdin.write("\n")

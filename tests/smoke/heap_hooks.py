@@ -226,7 +226,7 @@ def an_allocator_that_spins_is_not_asked():
                             source, f"-L{folder}", "-Wl,--no-as-needed", "-lfirst", f"-Wl,-rpath,{folder}"], check=True)
             shared = Shared()
             done = subprocess.run([program], env=shared.environment(), capture_output=True, text=True, check=False,
-                                  timeout=60)
+                                  timeout=600)
             assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", ""), (kind, done)
             assert shared.refused() == 1 and shared.windows() == 0, (kind, shared.refused(), shared.windows())
 

@@ -62,11 +62,21 @@ def check(rows, account, found=None, bytes_too=True, times=True):
             timed(f"{account['call']}: no shorter", ms >= account["ms"] * 0.95 - slack - PREEMPTED_MS)
 
 
-def of_answer(answer, file):
-    """The row of a file in what people read."""
+def of_answer(rows, answer, file):
+    """The row of a file in what people read; None: no call on it has kept its name."""
     found = [row for row in answer["files"] if row["name"].endswith("/" + file)]
-    assert len(found) == 1, (file, [row["name"] for row in answer["files"]][:50])
-    return found[0]
+    assert len(found) == 1 or (rows.nameless and not found), (file, [row["name"] for row in answer["files"]][:50])
+    return found[0] if found else None
+
+
+def nameless(rows, call, field="calls", **more):
+    """What of such calls has lost what it was on, and is said to have."""
+    return total(rows.of(call=call, name="", kind="", **more), field) if rows.nameless else 0
+
+
+def exact(rows, what, got, truth, call, field="calls", **more):
+    """All of it, but for what is there without its object."""
+    between(what, got, truth - nameless(rows, call, field, **more), truth)
 
 
 def case_reads():
@@ -108,9 +118,9 @@ def case_fsyncs():
     rows, said, answer, _ = look("fsyncs", 100)
     for account in said:
         check(rows, account)
-    row = of_answer(answer, "synced.dat")
-    assert row["syncs"] == 100, row
-    time_between("ms in fsync", row["sync_ms"], said[1]["ms"] * 0.9 - 1, said[1]["ms"] * 1.05 + 0.1)
+    row = of_answer(rows, answer, "synced.dat")
+    exact(rows, "syncs", row["syncs"] if row else 0, 100, "fsync")
+    time_between("ms in fsync", row["sync_ms"] if row else 0, said[1]["ms"] * 0.9 - 1, said[1]["ms"] * 1.05 + 0.1)
 
 
 def case_syncs():
@@ -118,7 +128,7 @@ def case_syncs():
     for account in said:
         check(rows, account)
     for file, count in (("osync.dat", 11), ("odsync.dat", 13)):
-        assert total(rows.of(call="write", end="/" + file, flag=SYNC)) == count
+        exact(rows, f"synchronous writes to {file}", total(rows.of(call="write", end="/" + file, flag=SYNC)), count, "write")
     assert not rows.of(call="write", end="/data.dat", flag=SYNC)
 
 
@@ -150,8 +160,9 @@ def case_lookups():
 def case_again():
     rows, said, answer, _ = look("again", 1000, 5)
     check(rows, said[0])
-    row = of_answer(answer, "again.dat")
-    between("times it was read", row["read_times"], 4.99, 5.01)
+    row = of_answer(rows, answer, "again.dat")
+    lost = nameless(rows, "read", "bytes") / (1000 << 10)
+    between("times it was read", row["read_times"] if row else 0, 4.99 - lost, 5.01)
 
 
 def case_cold():
@@ -169,22 +180,31 @@ def case_random():
     rows, said, answer, _ = look("random", 2000)
     for account in said:
         check(rows, account)
-    between("random.dat, one after the other", of_answer(answer, "random.dat")["sequential_pct"], 0, 5)
-    between("sequential.dat", of_answer(answer, "sequential.dat")["sequential_pct"], 99, 100)
+    for file, low, high in (("random.dat", 0, 5), ("sequential.dat", 99, 100)):
+        row, found = of_answer(rows, answer, file), rows.of(call="pread64", end="/" + file)
+        if not rows.nameless:
+            between(f"{file}, one after the other", row["sequential_pct"], low, high)
+        # Of however many have kept their name.
+        between(f"{file}, one after the other", total(found, "sequential"), total(found, "placed") - 2000 * (100 - low) / 100,
+                2000 * high / 100)
 
 
 def case_partial():
     rows, said, _, _ = look("partial")
     check(rows, said[0])
     found = rows.of(call="read", end="/partial.dat")
-    assert total(found, "asked") == 40000 and total(found, "partial") == 20, found
+    exact(rows, "asked for", total(found, "asked"), 40000, "read", "asked")
+    exact(rows, "partial", total(found, "partial"), 20, "read", "partial")
     # What it says goes through a pipe, too.
-    pipe = rows.of(call="write", kind="pipe", error=11)[0]["name"]
+    refused = rows.of(call="write", kind="pipe", error=11)
+    assert refused or rows.nameless, rows.rows
+    pipe = refused[0]["name"] if refused else "none has kept it"
     for account in said[1:]:
         found = rows.of(call=account["call"], name=pipe)
-        check(rows, account, found)
-        assert total([row for row in found if row["error"] == 11]) == 5, "EAGAIN"
-    assert total(rows.of(call="write", name=pipe), "partial") == 5
+        if refused:
+            check(rows, account, found)
+        exact(rows, "EAGAIN", total([row for row in found if row["error"] == 11]), 5, account["call"], error=11)
+    exact(rows, "partial", total(rows.of(call="write", name=pipe), "partial"), 5, "write", "partial")
 
 
 def case_vectors():
@@ -237,15 +257,18 @@ def case_errors():
     rows, said, _, _ = look("errors")
     bad, folder, denied = said
     assert total(rows.of(call="read", error=9, kind="")) == bad["calls"]
-    assert total(rows.of(call="read", error=21, kind="directory")) == folder["calls"]
+    exact(rows, "of a folder", total(rows.of(call="read", error=21, kind="directory")), folder["calls"], "read", error=21)
     check(rows, denied, rows.of(call="write", end="/closed.dat", error=9))
 
 
 def case_sites():
     path, words, _ = lab.record_io(known, "sites", 200000, tier=tier)
     accounts = io_tools.accounts(words)
+    assert sum(account["calls"] for account in accounts) == 800000
     answer = lab.io(path, "--stacks")
-    reads = [row for row in answer["stacks"] if row["object"].endswith("/sites.dat") and row["call"] == "read"]
+    # A row is a call and a stack. Where whyslow gets no CPU for long, calls lose what they are on with their stack.
+    reads = [row for row in answer["stacks"] if row["call"] == "read"
+             and (row["object"].endswith("/sites.dat") or not row["stack"])]
     # Before a stack is known for the first time, calls go without one, and each says so; how many these are depends
     # on when whyslow gets a CPU.
     bare = sum(row["calls"] for row in reads if not row["stack"])
@@ -255,12 +278,14 @@ def case_sites():
     seen = 0
     for account in accounts:
         found = [row for row in reads if account["file"] in row["stack"]]
-        seen += sum(row["calls"] for row in found)
-        # Of ten rounds with pauses between them the last at least is known.
-        between(account["file"], sum(row["calls"] for row in found),
-                max(account["calls"] - bare, account["calls"] / 10), account["calls"])
+        calls = sum(row["calls"] for row in found)
+        seen += calls
+        between(account["file"], calls, account["calls"] - bare, account["calls"])
+        # Of ten rounds with pauses between them the last at least is known where whyslow gets a CPU meanwhile.
+        timed(f"{account['file']}: the last round", calls >= account["calls"] / 10, str(calls))
         assert all(row["stack"][-1] == "_start" and "main" in row["stack"] for row in found), found
-    assert seen + bare == sum(account["calls"] for account in accounts) == 800000, (seen, bare)
+    # The loader reads as well, and may have lost its stack.
+    between("with a stack or counted without", seen + bare, 800000, 800000 + others)
 
 
 def case_slow():

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "truth"))
 from wait_tools import need_kernel_tier, skip, timed  # noqa: E402
@@ -92,19 +93,34 @@ def case_inside():
     assert total(rows, "count") == 0, rows
 
 
+def minor_faults(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return int(file.read().rpartition(")")[2].split()[7])
+
+
 def case_attach():
     """Mapped before we came, and without an fd: its name is known all the same."""
     with tempfile.TemporaryDirectory(prefix="whyslow-io-faults-") as folder:
-        path = f"{os.path.realpath(folder)}/mapped.dat"
+        folder = os.path.realpath(folder)
+        path, go, end = (f"{folder}/{name}" for name in ("mapped.dat", "go", "end"))
         with subprocess.Popen([mapped, "again", path, str(PAGES)], stdout=subprocess.PIPE) as target:
             target.stdout.readline()
-            done = subprocess.run([dump, "-s", "-d", "2", "-p", str(target.pid)], capture_output=True, text=True,
-                                  timeout=600)
+            with subprocess.Popen([dump, "-s", "-g", go, "-e", end, "-p", str(target.pid)], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as recorder:
+                while not os.path.exists(go) and recorder.poll() is None:
+                    time.sleep(0.02)
+                # Until it has been through its pages a few times: one fault stands for sixteen pages at most.
+                begun = minor_faults(target.pid)
+                while minor_faults(target.pid) < begun + PAGES // 4 and recorder.poll() is None:
+                    time.sleep(0.02)
+                with open(end, "w", encoding="ascii"):
+                    pass
+                text, words = recorder.communicate(timeout=600)
             target.send_signal(signal.SIGKILL)
             target.stdout.close()
-    assert done.returncode == 0, done.stderr
-    counters, rows = rows_of(done.stdout, path)
-    assert total(rows, "count") > 0, done.stdout
+    assert recorder.returncode == 0, words
+    counters, rows = rows_of(text, path)
+    assert total(rows, "count") > 0, text
 
 
 need_kernel_tier()

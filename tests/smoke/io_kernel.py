@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "truth"))
 import seen  # noqa: E402
-from judged import JUDGED, has_no_bpf, timed  # noqa: E402
+from judged import JUDGED, between, has_no_bpf, timed  # noqa: E402
 
 SKIPPED = 77
 FAULT = -1
@@ -286,13 +286,17 @@ def ways(rows, name):
     return counts
 
 
+def stacks_lost(facts):
+    return facts["io.lost.stacks_spared"] + facts["io.lost.ring_full"]
+
+
 def case_stacks(_):
     facts, rows = dump(["-s"], [WORK, "places"])
     reads = of(rows, "read", "/dev/zero")
     same("reads", total(reads), 120000)
     paths = ways(reads, "place")
-    # Until the first are learnt, a thread's stacks are copied only so often.
-    same("without a stack", paths["none"], facts["io.lost.stacks_spared"])
+    # Until the first are learnt, a thread's stacks are copied only so often, and as far as there is room.
+    same("without a stack", paths["none"], stacks_lost(facts))
     assert paths["one"] <= 50000 and paths["two"] <= 70000, paths
     timed("learnt soon", paths["one"] + paths["two"] > 60000, str(paths))
     same("complete", facts["io.stacks_truncated"], 0)
@@ -300,11 +304,16 @@ def case_stacks(_):
 
 def case_depths(_):
     """Stacks that differ only far up: not one call of the second way passes for the first's."""
-    _, rows = dump(["-s"], [WORK, "depths"])
-    reads = of(rows, "read", "/dev/zero")
-    same("reads", total(reads), 750000)
+    facts, rows = dump(["-s"], [WORK, "depths"])
+    reads, before = of(rows, "read", "/dev/zero"), of(rows, "read", "/dev/full")
+    same("reads", (total(reads), total(before)), (750000, 10000))
     paths = ways(reads, "far")
-    assert paths["one"] <= 50000 and paths["two"] > 0, paths
+    # How soon either is learnt depends on when whyslow gets a CPU; what has no stack until then is counted, each call
+    # once, with those of its pauses.
+    assert paths["one"] <= 50000 and paths["two"] <= 700000, paths
+    bare = paths["none"] + ways(before, "far")["none"]
+    between("calls that are said to be without a stack", stacks_lost(facts), bare, bare + 101)
+    timed("the second way is learnt", paths["two"] > 0, str(paths))
     timed("all but those before it was learnt", paths["one"] == 50000 and paths["two"] > 350000, str(paths))
 
 

@@ -54,9 +54,25 @@ def of(rows, file):
 
 
 def nothing_lost(counters):
+    """Of what the target cannot do without whyslow's reading, which never waits for it, it is said how much was lost; all
+    else is never lost."""
     lost = {name: value for name, value in counters.items()
-            if name.startswith("io.lost.") and value and "stacks" not in name}
-    assert not lost, lost
+            if (name.startswith("io.lost.") or name == "io.folded") and value and "stacks" not in name}
+    assert not [name for name in lost if name not in ("io.folded", *BY_TIME)], lost
+    timed("nothing is lost", not lost, str(lost))
+
+
+MOST_BYTES = 5  # that a call moves in what is asked about bytes here
+BY_TIME = ("io.lost.objects", "io.lost.ring_full", "io.lost.ring_full_ns")
+
+
+def exact(rows, counters, got, truth, call, field="count"):
+    """All calls, but for what is there without its name, or counted as lost altogether."""
+    bare = sum(row[field] for row in rows if row["call"] == call and "name" not in row)
+    whole = counters["io.folded"] + counters["io.lost.objects"] + counters["io.lost.ring_full"] == 0
+    gone = 0 if whole else bare + counters["io.lost.ring_full"] * (1 if field == "count" else MOST_BYTES)
+    assert truth - gone <= got <= truth, (call, field, got, bare, truth, counters)
+    timed(f"{call}: all of them", got == truth, f"{got} of {truth}")
 
 
 def promises_of_calls_are_kept():
@@ -107,7 +123,7 @@ def two_thousand_threads_are_seen():
 def children_are_counted_with_their_parents():
     script = f"i=0; while [ $i -lt 20 ]; do {known} reads 100 > /dev/null; i=$((i+1)); done; exec {known} reads 50"
     rows, counters, _ = run("/bin/sh", "-c", script)
-    assert total(of(rows, "bytes.dat"), "read") == 2050, total(of(rows, "bytes.dat"), "read")
+    exact(rows, counters, total(of(rows, "bytes.dat"), "read"), 2050, "read")
     assert counters["io.processes"] >= 21, counters
     nothing_lost(counters)
 
@@ -120,9 +136,12 @@ def libraries_that_come_later_are_seen():
             "print(sum(reads(b'plugged.dat', 1000) + (time.sleep(0.05) or 0) for _ in range(50)))")
     rows, counters, said = run(sys.executable, "-c", code)
     assert said == "50000\n", said
-    rows = of(rows, "plugged.dat")
-    assert total(rows, "pread64") == 50000, rows
-    assert any(row["stack"][:2] == ["pread", "plugin_reads"] for row in rows), rows
+    whole, rows = rows, of(rows, "plugged.dat")
+    exact(whole, counters, total(rows, "pread64"), 50000, "pread64")
+    # Its stack is told, and taught, when whyslow gets a CPU; what has none by then is counted.
+    bare = sum(row["count"] for row in rows if not row["stack"])
+    assert bare <= counters["io.unattributed"], (bare, counters)
+    timed("its stack is known", any(row["stack"][:2] == ["pread", "plugin_reads"] for row in rows), str(rows))
     nothing_lost(counters)
 
 
@@ -142,9 +161,12 @@ def a_number_that_is_given_out_again_is_another_object():
     rows, counters, _ = run(sys.executable, "-c", code)
     files = [row for row in rows if "/first-" in row.get("name", "")]
     pipes = [row for row in rows if row.get("name", "").startswith("pipe:")]
-    assert total(files, "write") == total(pipes, "write") == total(pipes, "read") == 100, (files, pipes)
-    assert total(files, "write", "bytes") == 400 and total(pipes, "write", "bytes") == 500
-    assert len({row["name"] for row in files}) == 100
+    for found, call, size in ((files, "write", 4), (pipes, "write", 5), (pipes, "read", 5)):
+        exact(rows, counters, total(found, call), 100, call)
+        exact(rows, counters, total(found, call, "bytes"), 100 * size, call, "bytes")
+    names = len({row["name"] for row in files})
+    lost = sum(counters[name] for name in ("io.folded", "io.lost.objects", "io.lost.ring_full"))
+    assert 100 - lost <= names <= 100, (names, counters)
     nothing_lost(counters)
 
 
@@ -162,7 +184,7 @@ def what_cannot_be_seen_is_an_error():
 
 def a_program_with_a_sanitizer_runs():
     rows, counters, _ = run(sanitized, "reads", "5000")
-    assert total(of(rows, "bytes.dat"), "read") == 5000
+    exact(rows, counters, total(of(rows, "bytes.dat"), "read"), 5000, "read")
     nothing_lost(counters)
 
 
@@ -222,11 +244,18 @@ def requests_of_a_client_are_taken_apart():
     server.shutdown()
     assert len(seen) == 14, seen
     db = sqlite3.connect(path)
-    counts = db.execute("SELECT sum(count), sum(failed), sum(unanswered) FROM request").fetchone()
-    assert counts == (14, 1, 0), counts
+    counts = db.execute("SELECT total(count), total(failed), total(unanswered) FROM request").fetchone()
     peers = {row[0] for row in db.execute("SELECT peer FROM connection")}
-    assert peers == {f"127.0.0.1:{port}"}, peers
-    assert db.execute("SELECT sum(requests) FROM connection").fetchone()[0] == 14
+    on_it = db.execute("SELECT total(requests) FROM connection").fetchone()[0]
+    counters = dict(db.execute("SELECT name, value FROM counter"))
+    print(counts, peers, on_it, {name: value for name, value in counters.items() if "lost" in name})
+    # The library in the target does not wait for whyslow: what is said and finds no room is lost, and counted.
+    lost = counters["io.lost.ring_full"] + counters["io.lost.objects"]
+    if not lost:
+        assert counts == (14, 1, 0) and on_it == 14, (counts, on_it)
+        assert peers == {f"127.0.0.1:{port}"}, peers
+    assert counts[0] <= 14 and counts[1] <= 1 and peers <= {f"127.0.0.1:{port}"}, (counts, peers)
+    timed("all that was said", not lost, str(lost))
 
 
 def locks_and_calls_are_told_at_the_same_time():

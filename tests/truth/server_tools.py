@@ -99,12 +99,14 @@ class Server:
             time.sleep(0.05)
 
     def wait_idle(self):
-        """Until it has done what follows an answer: then all of it sleeps."""
+        """Until it has done what follows an answer: then all of it sleeps. Its threads are looked at one after the other,
+        and one that is looked at late may have woken one that slept: none has run between two looks."""
         def sleeps():
             try:
-                return asleep([self.process.pid, *below(self.process.pid)]) is not None
+                first, second = (asleep([self.process.pid, *below(self.process.pid)]) for _ in range(2))
             except OSError:  # a process that ends just now
                 return False
+            return first is not None and first == second
 
         self.wait_ready(sleeps)
 

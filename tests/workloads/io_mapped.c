@@ -6,8 +6,8 @@
  * after madvise(MADV_RANDOM), so that each page of a cold file is fetched by a fault of its own.
  * `private`: warm, and every page is written to, in a private mapping. `inside`: cold, and all of
  * it is handed to write(), so that its faults are inside that call. Prints one line of JSON.
- * `again`: warm, and mapped anew for as long as there is somebody who reads what it prints, or
- * ten seconds, while no fd stands for the file any more. */
+ * `again`: warm, and mapped anew for as long as there is somebody who reads what it prints, while
+ * no fd stands for the file any more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,7 +79,7 @@ static int hand_over(const char *at, size_t bytes)
 static int touch_again(char *at, size_t pages)
 {
     struct timespec pause = {.tv_nsec = 50000000};
-    for (int i = 0; i < 200; i++) {
+    for (;;) {
         touch_pages(at, pages, 0);
         if (madvise(at, pages * PAGE, MADV_DONTNEED) < 0 || printf(".\n") < 0 ||
             fflush(stdout) != 0)
