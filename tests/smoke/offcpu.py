@@ -226,8 +226,13 @@ def case_sleep():
     assert facts["waits.map_bytes"] <= 64 << 20, facts
 
 
+# It ends only when the one that started it sleeps in a call: that is the wait for it.
+AWAITED = """while read call rest < /proc/$PPID/syscall && { [ "$call" = running ] || [ "$call" = -1 ]; }
+do sleep 0.01; done; exec sleep 0.2"""
+
+
 def case_child():
-    facts, rows, _ = dump([], ["/bin/sh", "-c", "sleep 0.2; true"])
+    facts, rows, _ = dump([], ["/bin/sh", "-c", 'sh -c "$0"; true', AWAITED])
     lost_nothing(facts)
     found = [r for r in rows if r.get("object_kind") == PROCESS]
     assert found
@@ -288,8 +293,9 @@ def case_threads():
 
 def case_attach():
     """Threads that sleep all the while are there at the end, with the time so far."""
-    target = subprocess.Popen(["/bin/sleep", "60"])
+    target = subprocess.Popen(["/bin/sleep", "600"])
     try:
+        wait_until(lambda: seen.asleep([target.pid]))  # all that it does before is over
         facts, rows, _ = dump(["-p", str(target.pid), "-d", "1"], ["-"])
         found = [r for r in rows if r["kind"] == BLOCKED]
         assert len(found) == 1 and found[0]["flags"] & FLAG_OPEN, rows
@@ -337,7 +343,7 @@ poll.register(peer, select.EPOLLIN)
 peer.send(b"%d" % os.getpid())
 assert poll.poll(600)         # a request is under way
 assert peer.recv(10) == b"!"
-assert not poll.poll(0.2)     # nothing to do
+assert poll.poll(600)         # nothing to do
 """
 
 
@@ -350,10 +356,12 @@ def case_asked():
 
     def serve():
         peer, _ = server.accept()
-        client, watch = int(peer.recv(10)), seen.Watch(looks=0, seconds=0.2)
-        while not watch.look(client, [client]):  # until it waits
-            time.sleep(0.01)
-        peer.send(b"!")
+        client, watch, before = int(peer.recv(10)), seen.Watch(looks=0, seconds=0.2), None
+        for said in b"!", b"?":
+            while not watch.look(client, [client]) or watch.state == before:  # until it waits
+                time.sleep(0.01)
+            before = watch.state
+            peer.send(said)
         peer.recv(10)  # until it is closed
 
     threading.Thread(target=serve, daemon=True).start()

@@ -175,9 +175,12 @@ static int mode_poll(void)
     return 0;
 }
 
+/* A signal ends the sleep of one: that one ends the next one's. */
 static void *many_run(void *context)
 {
     sleeps_here();
+    if (told_at_all)
+        kill(getpid(), SIGUSR1);
     return context;
 }
 
