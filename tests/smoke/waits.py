@@ -10,6 +10,7 @@ expected is what the program saw happen (wait_tools.py). Times are judged in the
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -300,7 +301,8 @@ def case_namespaces():
     assert "the_lock" in row["cause"], row["cause"]
 
 
-def attach(*options, command, seconds):
+def attach(*options, command, seconds, switches=100):
+    """Looks at a program that runs already for so long, and until its threads have fallen asleep so often meanwhile."""
     target = subprocess.Popen([*(lab.nobody() if tier == "nobody" else []), *map(str, command)],
                               stdout=subprocess.PIPE, text=True)
     try:
@@ -311,8 +313,15 @@ def attach(*options, command, seconds):
             time.sleep(0.01)
         options = [str(target.pid) if option is None else option for option in options]
         who = lab.nobody() if tier == "nobody" else []
-        lab.run(*who, lab.whyslow, "record", "--offcpu", "--tier", "kernel" if tier == "kernel" else "user",
-                *options, "-d", str(seconds), "-o", "attached.whyslow")
+        recorder = subprocess.Popen([*who, lab.whyslow, "record", "--offcpu", "--tier", "kernel" if tier == "kernel" else
+                                     "user", *options, "-o", "attached.whyslow"], env=lab.environment)
+        lab.wait_recording(recorder, "attached.whyslow")
+        end, first = time.monotonic() + seconds, wait_tools.seen.fallen_asleep(target.pid)
+        while time.monotonic() < end or wait_tools.seen.fallen_asleep(target.pid) < first + switches:
+            assert target.poll() is None and recorder.poll() is None, "one of them is gone"
+            time.sleep(0.01)
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(wait_tools.PATIENCE_S) == 0
         assert target.poll() is None, "the target is gone"
     finally:
         target.kill()
@@ -323,7 +332,7 @@ def attach(*options, command, seconds):
 
 
 def case_attach():
-    answer, pid = attach("-p", None, command=[calls, "epoll", 60000], seconds=2)
+    answer, pid = attach("-p", None, command=[calls, "epoll", 600000], seconds=2)
     thread = answer.threads[pid]["classes_ms"]
     time_between("its two seconds", sum(thread[name] or 0 for name in wait_tools.CLASSES), 1900, 2500)
     time_between("idle", thread["idle"], 900, 2000)
@@ -332,7 +341,7 @@ def case_attach():
 
 def case_attach_blocked():
     """In mid-wait before we come and after we go: the wait is as long as we looked."""
-    answer, pid = attach("-p", None, command=[calls, "sleep", 60000], seconds=2)
+    answer, pid = attach("-p", None, command=[calls, "sleep", 60000], seconds=2, switches=0)
     thread = answer.threads[pid]["classes_ms"]
     time_between("its two seconds", sum(thread[name] or 0 for name in wait_tools.CLASSES), 1900, 2500)
     time_between("asleep", thread["timer"], 1900, 2500)

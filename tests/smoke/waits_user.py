@@ -256,10 +256,10 @@ def case_stale():
 def case_ping():
     """More switches than anybody can look at: all are counted, the causes are as seen nearby."""
     # On a busy machine we may come too late for what the rings can hold: then that is counted.
-    waits, _ = record(workload, "ping", "60000", lossless=False, until_seen=False)
+    waits, truth = record(workload, "ping", "60000", lossless=False, until_seen=False)
     lost = waits.counters["loss.wait_ring_full"]
     counted = sum(r["count"] for r in waits.rows)
-    between("waits and preemptions", counted + lost, 60000, 10 ** 7)
+    between("waits and preemptions", counted + lost, truth["switches"], 10 ** 7)
     # Waits of 2 us (both on one CPU) are over before they can be looked at: then nothing is
     # claimed. What is claimed is right.
     blocked = [r for r in waits.rows if r["kind"] == "blocked"]
@@ -267,7 +267,8 @@ def case_ping():
     print("share of the time with a cause:", known / sum(r["total_ns"] for r in blocked))
     for row in blocked:
         if row["stack"]:
-            assert "mode_ping" in waits.names(row["stack"]), waits.names(row["stack"])
+            names = waits.names(row["stack"])  # its loader waits for pages, before main()
+            assert "mode_ping" in names or "main" not in names, names
             assert row["syscall"] >= 0 or row["flags"] & FAULT
         else:
             assert row["syscall"] == -2 and row["object"] == 0
