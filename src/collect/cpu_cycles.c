@@ -18,7 +18,7 @@ enum { OWN_SPIN_MS = 2 };
 #define NS_PER_CYCLE_MIN 0.05
 #define NS_PER_CYCLE_MAX 20.0
 
-/* PERF_FORMAT_TOTAL_TIME_RUNNING, and where the kernel has it PERF_FORMAT_LOST: what read() gives. */
+/* What read() gives: PERF_FORMAT_TOTAL_TIME_RUNNING, and PERF_FORMAT_LOST where there is that. */
 struct counted {
     uint64_t cycles;
     uint64_t running_ns;

@@ -34,10 +34,15 @@ static inline int asleep_in(long pid, long tid, long call, unsigned long first)
     return first == ASLEEP_ANY || strtoul(end, NULL, 16) == first;
 }
 
+/* Each look after twice as long: of one thread only so many stacks are copied before whyslow has
+ * come by, and it is those of other waits that are to be seen. */
 static inline void asleep_wait(long pid, long tid, long call, unsigned long first)
 {
-    while (!asleep_in(pid, tid, call, first))
-        syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &(struct timespec){0, 1000000}, NULL);
+    struct timespec pause = {0, 1000000};
+    while (!asleep_in(pid, tid, call, first)) {
+        syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
+        pause.tv_nsec *= pause.tv_nsec < 50000000 ? 2 : 1;
+    }
 }
 
 /* The first thread of this process waits for a lock, a condition, a semaphore or a barrier. */

@@ -65,7 +65,7 @@ struct holder {
     int go_fd;    /* tells the other process that the lock is held */
     int fd;       /* what it writes to */
     pid_t other;
-    char *page;   /* not there, until it is provided */
+    char *page; /* not there, until it is provided */
     size_t page_bytes;
 };
 

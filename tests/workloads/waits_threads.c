@@ -48,10 +48,11 @@ static pthread_t start(void *(*run)(void *), void *argument)
     return thread;
 }
 
+/* Seldom: of one thread only so many stacks are copied before whyslow has come by (asleep.h). */
 static void wait_until(atomic_int *what, int value)
 {
-    while (atomic_load(what) < value)
-        truth_sleep(NS_PER_MS / 10);
+    for (long ns = NS_PER_MS / 10; atomic_load(what) < value; ns *= ns < 20 * NS_PER_MS ? 2 : 1)
+        truth_sleep(ns);
 }
 
 /* ---- one lock, one holder, one waiter ---- */
