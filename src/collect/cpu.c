@@ -340,7 +340,7 @@ static int counters_put(struct collector *c)
         {"cpu.kernel_ns", UNIT_NS, kernel_ns, c->sample_cost_ns > 0},
         {"cpu.doubled", UNIT_COUNT, c->doubled, c->doubled > 0},
         {"cpu.out_of_order", UNIT_COUNT, c->rings.late, c->rings.late > 0},
-        {"loss.ring_full", UNIT_COUNT, MAX(c->lost, c->lost_samples), true},
+        {"loss.ring_full", UNIT_COUNT, cpu_events_lost(c), true},
         {"loss.records_malformed", UNIT_COUNT, c->malformed + c->rings.damaged, true},
         {"loss.records_refused", UNIT_COUNT, c->refused, c->refused > 0},
     };
@@ -403,7 +403,7 @@ void cpu_counts(const struct collector *c, struct cpu_counts *ret)
         .samples = c->samples,
         .complete = c->complete,
         .truncated = c->truncated,
-        .lost = MAX(c->lost, c->lost_samples),
+        .lost = cpu_events_lost(c),
         .throttled = c->throttled,
         .sampled_ns = c->sampled_ns,
     };

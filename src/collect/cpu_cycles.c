@@ -8,6 +8,7 @@
 #include "collect/cpu_parts.h"
 #include "collect/perf_event.h"
 
+#include <stddef.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -17,11 +18,17 @@ enum { OWN_SPIN_MS = 2 };
 #define NS_PER_CYCLE_MIN 0.05
 #define NS_PER_CYCLE_MAX 20.0
 
-/* PERF_FORMAT_TOTAL_TIME_RUNNING: what read() gives. */
+/* What read() gives: PERF_FORMAT_TOTAL_TIME_RUNNING, and PERF_FORMAT_LOST where there is that. */
 struct counted {
     uint64_t cycles;
     uint64_t running_ns;
+    uint64_t lost;
 };
+
+static bool counted_read(int fd, struct counted *ret)
+{
+    return read(fd, ret, sizeof(*ret)) >= (ssize_t)offsetof(struct counted, lost);
+}
 
 static void ratio_take(struct collector *c, const struct counted *delta)
 {
@@ -50,7 +57,7 @@ void cpu_cycles_begin(struct collector *c)
     while (fd >= 0 && clock_mono_ns() < end_ns) {
     }
     struct counted own;
-    if (fd >= 0 && read(fd, &own, sizeof(own)) == sizeof(own))
+    if (fd >= 0 && counted_read(fd, &own))
         ratio_take(c, &own);
 }
 
@@ -61,11 +68,12 @@ void cpu_cycles_look(struct collector *c)
     struct counted now = {0}, one;
     for (size_t set = 0; set < c->set_count; set++)
         for (size_t i = 0; i < c->sets[set].fds.len; i++)
-            if (read(c->sets[set].fds.data[i], &one, sizeof(one)) == sizeof(one)) {
+            if (counted_read(c->sets[set].fds.data[i], &one)) {
                 now.cycles += one.cycles;
                 now.running_ns += one.running_ns;
             }
-    struct counted delta = {now.cycles - c->cycles_seen, now.running_ns - c->cycles_running_ns};
+    struct counted delta = {.cycles = now.cycles - c->cycles_seen,
+                            .running_ns = now.running_ns - c->cycles_running_ns};
     /* A set that was opened anew with a larger slice counts from nothing again. */
     if (now.cycles > c->cycles_seen && now.running_ns > c->cycles_running_ns)
         ratio_take(c, &delta);

@@ -61,8 +61,17 @@ static void fds_close(int *fds, size_t count)
         fd_close(&fds[i]);
 }
 
-static void set_close(struct cpu_set *set)
+static uint64_t fds_lost(const struct collector *c, const int *fds, size_t count)
 {
+    uint64_t lost = 0;
+    for (size_t i = 0; i < count; i++)
+        lost += perf_event_lost(&c->plan, fds[i]);
+    return lost;
+}
+
+static void set_close(struct collector *c, struct cpu_set *set)
+{
+    c->lost_counted += fds_lost(c, set->fds.data, set->fds.len);
     fds_close(set->fds.data, set->fds.len);
     VEC_FREE(&set->fds);
 }
@@ -313,7 +322,7 @@ static int events_add(struct collector *c)
 static void events_remove(struct collector *c)
 {
     for (size_t i = 0; i < CPU_SETS; i++)
-        set_close(&c->sets[i]);
+        set_close(c, &c->sets[i]);
     fds_close(c->sideband_fds.data, c->sideband_fds.len);
     VEC_FREE(&c->sideband_fds);
     map_u64_clear(&c->owners);
@@ -469,6 +478,16 @@ void cpu_events_disable(struct collector *c)
         ioctl(c->sideband_fds.data[i], PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/* A record of a loss comes with the next one that finds room: of what is lost at the end there is
+ * none, but the events have counted it, where the kernel can. */
+uint64_t cpu_events_lost(const struct collector *c)
+{
+    uint64_t counted = c->lost_counted + fds_lost(c, c->sideband_fds.data, c->sideband_fds.len);
+    for (size_t i = 0; i < c->set_count; i++)
+        counted += fds_lost(c, c->sets[i].fds.data, c->sets[i].fds.len);
+    return MAX(counted, MAX(c->lost, c->lost_samples));
+}
+
 void cpu_events_close(struct collector *c)
 {
     events_remove(c);
@@ -522,12 +541,12 @@ static int set_cover(struct collector *c, struct cpu_set *set)
 static int set_reopen(struct collector *c, size_t index)
 {
     struct cpu_set *set = &c->sets[index];
-    set_close(set);
+    set_close(c, set);
     set->slice_bytes = c->slice_bytes;
     set->generation = ++c->generations;
     int r = set_cover(c, set);
     if (r < 0)
-        set_close(set);
+        set_close(c, set);
     return r;
 }
 
@@ -537,7 +556,7 @@ static void sets_keep_one(struct collector *c)
     struct cpu_set kept = c->sets[c->active];
     c->sets[c->active] = (struct cpu_set){0};
     for (size_t i = 0; i < CPU_SETS; i++)
-        set_close(&c->sets[i]);
+        set_close(c, &c->sets[i]);
     c->sets[0] = kept;
     c->active = 0;
     c->set_count = 1;

@@ -84,6 +84,7 @@ struct collector {
     uint64_t samples, complete, truncated, no_user, sampled_ns, user_ns;
     uint64_t deep_complete; /* of the complete ones: only thanks to what lay beyond the slice */
     uint64_t ends[UNWIND_ENDS];
+    uint64_t lost_counted; /* by the events themselves; lost, lost_samples: as records tell */
     uint64_t lost, lost_samples, throttled, unthrottled, malformed, refused, doubled;
     uint64_t turn_samples, turn_truncated; /* since the last turn */
 
@@ -98,6 +99,8 @@ struct collector {
 MUST_USE int cpu_events_open(struct collector *c, struct why *why);
 MUST_USE int cpu_events_enable(struct collector *c, struct why *why);
 void cpu_events_disable(struct collector *c);
+/* What rings had no room for; whole once the events are disabled. */
+uint64_t cpu_events_lost(const struct collector *c);
 void cpu_events_close(struct collector *c);
 /* Once a second: another period, and a larger slice if stacks were cut off. */
 void cpu_turn(struct collector *c, uint64_t now_ns);

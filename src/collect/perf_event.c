@@ -20,7 +20,10 @@
 #include <asm/perf_regs.h>
 #endif
 
-enum { CPUS_MAX = 8192 };
+enum {
+    CPUS_MAX = 8192,
+    FORMAT_LOST = 1 << 4, /* PERF_FORMAT_LOST, which headers before Linux 6.0 do not have */
+};
 
 uint64_t perf_registers_mask(void)
 {
@@ -78,6 +81,7 @@ struct perf_event_attr perf_attr_sideband(const struct perf_plan *plan, bool swi
     attr.task = 1;
     attr.context_switch = switches;
     attr.build_id = plan->build_ids;
+    attr.read_format = plan->losses ? FORMAT_LOST : 0;
     return attr;
 }
 
@@ -92,6 +96,7 @@ struct perf_event_attr perf_attr_sampling(const struct perf_plan *plan, uint64_t
     attr.sample_period = period; /* or sample_freq: they share their place */
     attr.precise_ip = plan->precise & 3;
     attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING; /* cpu_cycles.c reads them */
+    attr.read_format |= plan->losses ? FORMAT_LOST : 0;
     attr.exclude_kernel = !plan->kernel;
     attr.inherit = !plan->system;
     attr.exclude_idle = plan->system;
@@ -112,6 +117,13 @@ int perf_event_open(struct perf_event_attr *attr, int pid, int cpu, unsigned lon
 {
     int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+uint64_t perf_event_lost(const struct perf_plan *plan, int fd)
+{
+    uint64_t words[3]; /* the last one: what else is asked for comes before */
+    ssize_t n = plan->losses ? read(fd, words, sizeof(words)) : 0;
+    return n >= (ssize_t)sizeof(words[0]) ? words[(size_t)n / sizeof(words[0]) - 1] : 0;
 }
 
 int perf_event_paranoid(void)
@@ -213,6 +225,10 @@ int perf_plan_make(enum perf_stacks stacks, bool system, uint32_t rate_hz, struc
     struct perf_event_attr attr = perf_attr_sideband(&plan, false);
     AUTO(fd_close) int fd = perf_event_open(&attr, system ? -1 : 0, system ? 0 : -1, 0);
     plan.build_ids = fd >= 0;
+    plan.losses = true;
+    attr = perf_attr_sideband(&plan, false);
+    AUTO(fd_close) int counts = perf_event_open(&attr, system ? -1 : 0, system ? 0 : -1, 0);
+    plan.losses = counts >= 0;
     *ret = plan;
     return 0;
 }

@@ -31,6 +31,7 @@ struct perf_plan {
     bool kernel;         /* kernel code is sampled, with its stacks */
     char kernel_na[256]; /* why not */
     bool build_ids;      /* MMAP2 records tell them (Linux 5.12) */
+    bool losses;         /* events count what their ring had no room for (Linux 6.0) */
     uint32_t rate_hz;
 };
 
@@ -57,6 +58,8 @@ struct perf_event_attr perf_attr_ring(uint32_t watermark_bytes);
 
 /* An fd, or -errno. */
 MUST_USE int perf_event_open(struct perf_event_attr *attr, int pid, int cpu, unsigned long flags);
+/* What its ring had no room for, of all that inherited it; 0 where events do not count that. */
+uint64_t perf_event_lost(const struct perf_plan *plan, int fd);
 /* The error of an open as words with a remedy. */
 int perf_event_why(int error, const char *what, struct why *why);
 /* -1000 when it cannot be read. */

@@ -51,21 +51,25 @@ WITHOUT_STACK = ("waits.lost.stacks_spared", "waits.lost.stacks_unreadable", "wa
 WITHOUT_PART = (*WITHOUT_STACK, "waits.lost.kernel_stacks")
 
 
-def lost_nothing(facts, unreadable=0):
+# Of more threads than there is room for until whyslow comes by: what is not added up, and whose waker is left out.
+MANY_LOST = ("waits.lost.tallies_full", "waits.lost.wakers_merged")
+
+
+def lost_nothing(facts, unreadable=0, but=()):
     """No wait, that is. Where nobody is in the way nothing else is lost, either, but what is not learnt yet;
-    `unreadable`: so many stacks may be in pages that were not there."""
+    `unreadable`: so many stacks may be in pages that were not there; `but`: what the caller accounts for."""
     lost = {k: v for k, v in facts.items() if k.startswith("waits.lost.") and v and k != "waits.lost.stacks_spared"}
-    same("lost", {k: v for k, v in lost.items() if k not in WITHOUT_PART}, {})
+    same("lost", {k: v for k, v in lost.items() if k not in (*WITHOUT_PART, *but)}, {})
     beyond = {k: v for k, v in lost.items() if k != "waits.lost.stacks_unreadable" or v > unreadable}
     timed("nothing was lost", not beyond, str(lost))
 
 
-def as_often(what, got, least, most=None):
-    """As the kernel has counted, but for races; where nobody is in the way there are none."""
+def as_often(what, got, least, most=None, lost=0):
+    """As the kernel has counted, but for races; where nobody is in the way there are none. `lost`: so many may be missing."""
     most = least if most is None else most
     races = races_of(most)
     timed(f"{what}: as often as the kernel says", least <= got <= most, f"{got}, {least} to {most}")
-    assert least - races <= got <= most + races, (what, got, least, most)
+    assert least - lost - races <= got <= most + races, (what, got, least, most, lost)
 
 
 def all_are_there(facts, rows, got, want, syscall, most):
@@ -226,8 +230,13 @@ def case_sleep():
     assert facts["waits.map_bytes"] <= 64 << 20, facts
 
 
+# It ends only when the one that started it sleeps in a call: that is the wait for it.
+AWAITED = """while read call rest < /proc/$PPID/syscall && { [ "$call" = running ] || [ "$call" = -1 ]; }
+do sleep 0.01; done; exec sleep 0.2"""
+
+
 def case_child():
-    facts, rows, _ = dump([], ["/bin/sh", "-c", "sleep 0.2; true"])
+    facts, rows, _ = dump([], ["/bin/sh", "-c", 'sh -c "$0"; true', AWAITED])
     lost_nothing(facts)
     found = [r for r in rows if r.get("object_kind") == PROCESS]
     assert found
@@ -273,23 +282,24 @@ def case_locks_only():
 def case_threads():
     """More threads than stay: each ends with its time told, none is lost."""
     facts, rows, printed = dump([], [PATHS, "threads", "3000"])
-    lost_nothing(facts)
+    lost_nothing(facts, but=MANY_LOST)
     # Nothing else here has a time limit: what a thread waits for when it ends has not kept that of its sleep.
     sleeps = [r for r in rows if r["kind"] == BLOCKED and r["flags"] & FLAG_LIMITED]
     # One that is off the CPU for all of its 50 ms before it sleeps need not sleep any more; the kernel has counted.
-    want = int(printed)
-    as_often("sleeps", sum(r["count"] for r in sleeps), want)
-    as_often("threads that slept", len({r["thread"][1] for r in sleeps}), want)
+    want, lost = int(printed), facts["waits.lost.tallies_full"]
+    as_often("sleeps", sum(r["count"] for r in sleeps), want, lost=lost)
+    as_often("threads that slept", len({r["thread"][1] for r in sleeps}), want, lost=lost)
     assert all(r["thread"][2] == "offcpu-paths" for r in sleeps)
     # Announcements that come more than 5 ms late, on a CPU that stood still, make one of two.
-    assert facts["threads"] >= 3001, facts
+    assert facts["threads"] >= 3001 - facts["loss.ring_full"], facts
     timed("threads that are one", facts["threads"] <= 3005, str(facts["threads"]))
 
 
 def case_attach():
     """Threads that sleep all the while are there at the end, with the time so far."""
-    target = subprocess.Popen(["/bin/sleep", "60"])
+    target = subprocess.Popen(["/bin/sleep", "600"])
     try:
+        wait_until(lambda: seen.asleep([target.pid]))  # all that it does before is over
         facts, rows, _ = dump(["-p", str(target.pid), "-d", "1"], ["-"])
         found = [r for r in rows if r["kind"] == BLOCKED]
         assert len(found) == 1 and found[0]["flags"] & FLAG_OPEN, rows
@@ -315,9 +325,9 @@ def case_timer():
 
 def case_machine():
     """All processes: one that began before, and is no child of ours, is seen when it runs."""
-    other = subprocess.Popen([PATHS, "timer", "100000"])  # it is ended below
+    other = subprocess.Popen([PATHS, "timer", "10000000"])  # it is ended below
     try:
-        facts, rows, _ = dump(["-a", "-d", "1"], ["-"], other.pid)
+        facts, rows, _ = dump(["-a", "-w", str(other.pid)], ["-"], other.pid)
         found = [r for r in rows if r["thread"][0] == other.pid and r["kind"] == BLOCKED]
         assert found, "the other process was not seen"
         assert [r for r in found if "timer" in r["stack"] and to_main(r)], found
@@ -337,7 +347,7 @@ poll.register(peer, select.EPOLLIN)
 peer.send(b"%d" % os.getpid())
 assert poll.poll(600)         # a request is under way
 assert peer.recv(10) == b"!"
-assert not poll.poll(0.2)     # nothing to do
+assert poll.poll(600)         # nothing to do
 """
 
 
@@ -350,10 +360,12 @@ def case_asked():
 
     def serve():
         peer, _ = server.accept()
-        client, watch = int(peer.recv(10)), seen.Watch(looks=0, seconds=0.2)
-        while not watch.look(client, [client]):  # until it waits
-            time.sleep(0.01)
-        peer.send(b"!")
+        client, watch, before = int(peer.recv(10)), seen.Watch(looks=0, seconds=0.2), None
+        for said in b"!", b"?":
+            while not watch.look(client, [client]) or watch.state == before:  # until it waits
+                time.sleep(0.01)
+            before = watch.state
+            peer.send(said)
         peer.recv(10)  # until it is closed
 
     threading.Thread(target=serve, daemon=True).start()

@@ -1,15 +1,16 @@
 /* Runs a command under the off-CPU collector and prints every row of waits as a line of JSON, for
  * offcpu.py to judge:
  *
- *     offcpu_dump [-l] [-L] [-k] [-o FILE] [-p PID|-a -d SECONDS] -- /PATH/COMMAND…
+ *     offcpu_dump [-l] [-L] [-k] [-o FILE] [-p PID|-a -d SECONDS|-w PID] -- /PATH/COMMAND…
  *
  * -l: with locks, -L: only locks, -k: the kernel tier or nothing, -o: what the command prints goes
- * there. The first line has the counters. */
+ * there, -w: until this process has fallen asleep so often. The first line has the counters. */
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "collect/cpu.h"
 #include "collect/offcpu.h"
 #include "model/sink_memory.h"
+#include "target/proc.h"
 #include "target/spawn.h"
 
 #include <poll.h>
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FDS_MAX = 512, NAMES_MAX = 256, POLL_MS = 100 };
+enum { FDS_MAX = 512, NAMES_MAX = 256, POLL_MS = 100, SWITCHES = 100 };
 
 struct run {
     struct sink_memory memory;
@@ -151,9 +152,16 @@ static void names_join(struct run *run)
             run->function_of[memory->locations.data[i].frame] = memory->locations.data[i].function;
 }
 
-static int collect(struct run *run, uint64_t end_ns, struct why *why)
+static uint64_t switches(int pid)
+{
+    uint64_t voluntary = 0, involuntary = 0;
+    return pid > 0 && proc_switches_read(pid, pid, &voluntary, &involuntary) == 0 ? voluntary : 0;
+}
+
+static int collect(struct run *run, uint64_t end_ns, int watched, struct why *why)
 {
     struct pollfd fds[FDS_MAX];
+    uint64_t first = switches(watched);
     for (;;) {
         size_t count = cpu_poll_fds(run->cpu, fds, FDS_MAX / 2);
         count += offcpu_poll_fds(run->offcpu, fds + count, FDS_MAX / 2 - 1);
@@ -161,7 +169,8 @@ static int collect(struct run *run, uint64_t end_ns, struct why *why)
             fds[count++] = (struct pollfd){.fd = spawn_event_fd(run->spawn), .events = POLLIN};
         poll(fds, count, POLL_MS);
         int r = run->spawn ? spawn_wait(run->spawn, clock_mono_ns() + NS_PER_MS, why) : 0;
-        bool over = r > 0 || (end_ns != 0 && clock_mono_ns() >= end_ns);
+        bool over = r > 0 || (end_ns != 0 && clock_mono_ns() >= end_ns) ||
+                    (watched != 0 && switches(watched) >= first + SWITCHES);
         if (r >= 0)
             r = collector_cpu.drain(run->cpu, why);
         if (r == 0)
@@ -186,17 +195,18 @@ int main(int argc, char **argv)
     struct run run = {.memory = SINK_MEMORY_INIT};
     struct offcpu_opts opts = {.waits = true};
     struct why why = {0};
-    int option, pid = 0;
+    int option, pid = 0, watched = 0;
     const char *output = NULL;
     bool machine = false;
     uint64_t seconds = 0;
-    while ((option = getopt(argc, argv, "+alLkp:d:o:")) != -1) {
+    while ((option = getopt(argc, argv, "+alLkp:d:o:w:")) != -1) {
         machine |= option == 'a';
         opts.locks |= option == 'l' || option == 'L';
         opts.waits &= option != 'L';
         opts.tier = option == 'k' ? TIER_KERNEL : opts.tier;
         output = option == 'o' ? optarg : output;
         pid = option == 'p' ? atoi(optarg) : pid;
+        watched = option == 'w' ? atoi(optarg) : watched;
         seconds = option == 'd' ? (uint64_t)atoi(optarg) : seconds;
     }
     if (pid == 0 && !machine) { /* a command with its path: it is not searched for */
@@ -233,7 +243,7 @@ int main(int argc, char **argv)
         return fail("offcpu", &why);
     if (run.spawn && spawn_release(run.spawn, &why) < 0)
         return fail("release", &why);
-    if (collect(&run, seconds ? clock_mono_ns() + seconds * NS_PER_SEC : 0, &why) < 0 ||
+    if (collect(&run, seconds ? clock_mono_ns() + seconds * NS_PER_SEC : 0, watched, &why) < 0 ||
         finish(&run, &why) < 0)
         return fail("collect", &why);
     names_join(&run);

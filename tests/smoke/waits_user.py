@@ -120,8 +120,8 @@ def record(*args, options=(), user=AS_NOBODY, status=0, tier="user", lossless=Tr
     assert waits.facts["tier"] == tier
     assert all(r["flags"] & SAMPLED for r in waits.rows), "a row that claims to be exact"
     if lossless:
-        assert waits.counters["loss.wait_ring_full"] == 0
-        assert waits.counters.get("waits.broken", 0) == 0
+        timed("nothing was lost", waits.counters["loss.wait_ring_full"] == 0 == waits.counters.get("waits.broken", 0),
+              str(waits.counters))
     return waits, (json.loads(done.stdout) if done.stdout.startswith("{") else None)
 
 
@@ -194,7 +194,7 @@ def case_poll():
 
 def case_many():
     """500 threads that sleep: one look each is enough."""
-    waits, truth = record(workload, "many", "500", "300" if JUDGED else "3000", until_seen=False)
+    waits, truth = record(workload, "many", "500", "300", until_seen=not JUDGED)
     assert truth["threads"] == 500
     asleep = waits.with_function("sleeps_here")
     # Each look costs some 25 us; of a CPU that others use, too, only a part can be had.
@@ -209,7 +209,8 @@ def case_brief():
     """Threads that are gone before anybody can look twice: their time is kept."""
     waits, _ = record(workload, "brief", "200", until_seen=False)
     lives = [r for r in waits.threads.values() if r["end_ns"]]
-    between("threads", len(lives), 201, 202)
+    lost = waits.counters["loss.wait_ring_full"]
+    between("threads", len(lives), 201 - lost, 202)
     for row in waits.rows:
         assert row["stack"] or row["syscall"] == -2, "no stack, but a cause"
     time_between("asleep in all", sum(r["total_ns"] for r in waits.rows
@@ -255,10 +256,10 @@ def case_stale():
 def case_ping():
     """More switches than anybody can look at: all are counted, the causes are as seen nearby."""
     # On a busy machine we may come too late for what the rings can hold: then that is counted.
-    waits, _ = record(workload, "ping", "60000", lossless=False, until_seen=False)
+    waits, truth = record(workload, "ping", "60000", lossless=False, until_seen=False)
     lost = waits.counters["loss.wait_ring_full"]
     counted = sum(r["count"] for r in waits.rows)
-    between("waits and preemptions", counted + lost, 60000, 10 ** 7)
+    between("waits and preemptions", counted + lost, truth["switches"], 10 ** 7)
     # Waits of 2 us (both on one CPU) are over before they can be looked at: then nothing is
     # claimed. What is claimed is right.
     blocked = [r for r in waits.rows if r["kind"] == "blocked"]
@@ -266,7 +267,8 @@ def case_ping():
     print("share of the time with a cause:", known / sum(r["total_ns"] for r in blocked))
     for row in blocked:
         if row["stack"]:
-            assert "mode_ping" in waits.names(row["stack"]), waits.names(row["stack"])
+            names = waits.names(row["stack"])  # its loader waits for pages, before main()
+            assert "mode_ping" in names or "main" not in names, names
             assert row["syscall"] >= 0 or row["flags"] & FAULT
         else:
             assert row["syscall"] == -2 and row["object"] == 0

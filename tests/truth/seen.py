@@ -42,6 +42,12 @@ def sleeps(pid):
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
 
 
+def fallen_asleep(pid):
+    """The same of all its threads together."""
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)[1])
+               for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+
+
 def looks_by_now(recorder):
     """Whether it has begun to: the timer that calls it to look is set."""
     for file in pathlib.Path(f"/proc/{recorder}/fdinfo").iterdir():

@@ -205,7 +205,7 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True, 
     timed(f"{function}: no less than there was", got + answer.runq(truth.tids(function)) >= off * 0.95 - slack)
     # What is over before a reader comes by has no stack.
     if rows or tier == "kernel" or seen_for_certain:
-        check_classes(rows, function, kinds, tier)
+        check_classes(rows, function, kinds)
     else:
         timed(f"{function}: seen", max(row["longest_ms"] for row in truth.waits[function]) < 100)
     if tier == "kernel" and exact_count and not lost(answer):
@@ -216,15 +216,12 @@ def check_wait(answer, truth, function, kinds, tier="kernel", exact_count=True, 
         assert least <= counted <= switches + races, f"{function}: {counted} waits, {switches} switches"
 
 
-def check_classes(rows, function, kinds, tier):
-    """Nearly all of it is of the right class."""
+def check_classes(rows, function, kinds):
+    """It is of the right class; nearly all of it, unless somebody is in the way: a page may have to be waited for in any
+    function, and a busy machine makes that long, or makes a reader come by less often."""
     assert rows, f"no wait in {function}"
     of_class = sum(row["total_ms"] for row in rows if row["class"] in kinds)
     found = {row["class"] for row in rows}
-    if tier == "kernel":
-        assert of_class >= 0.95 * sum(row["total_ms"] for row in rows), (function, kinds, found)
-        return
-    # A reader that comes by knows the class of what it came by; a busy machine makes it come less often.
     assert found & set(kinds), (function, kinds, found)
     timed(f"{function}: of {kinds}", of_class >= 0.95 * sum(row["total_ms"] for row in rows), str(found))
 

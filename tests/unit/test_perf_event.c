@@ -2,12 +2,16 @@
  * its samples mean. */
 #include "unit.h"
 
+#include "base/fd.h"
 #include "collect/perf_event.h"
 #include "collect/perf_ring.h"
 #include "collect/perf_sample.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 static void test_every_event_has_its_time_at_a_known_place(void **state)
@@ -100,6 +104,33 @@ static void test_the_cpus_of_this_machine_are_found(void **state)
     for (size_t i = 1; i < count; i++)
         assert_true(cpus[i] > cpus[i - 1]);
     free(cpus);
+}
+
+/* A record tells of a loss when the next one finds room: nothing is read here, so that none does.
+ */
+static void test_what_a_ring_lost_last_is_counted(void **state)
+{
+    (void)state;
+    enum { NAMES = 1000, RING_PAGES = 2 };
+    struct perf_plan plan = {.losses = true};
+    struct perf_event_attr attr = perf_attr_sideband(&plan, false);
+    attr.inherit = 0; /* such a ring is of one CPU or of one task */
+    AUTO(fd_close) int fd = perf_event_open(&attr, 0, -1, 0);
+    if (fd < 0) /* not allowed, or Linux before 6.0 */
+        skip("perf_event_paranoid, or this kernel: events do not count what they lose");
+    size_t bytes = RING_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+    void *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(ring != MAP_FAILED);
+    assert_int_equal(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+    for (int i = 0; i < NAMES; i++)
+        assert_int_equal(prctl(PR_SET_NAME, i % 2 ? "one" : "another"), 0);
+    assert_int_equal(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+    uint64_t lost = perf_event_lost(&plan, fd);
+    /* Each of its records has 48 bytes or more. */
+    assert_true(lost >= NAMES - bytes / 2 / 48 && lost < NAMES);
+    plan.losses = false;
+    assert_int_equal(perf_event_lost(&plan, fd), 0);
+    munmap(ring, bytes);
 }
 
 /* A sample as the kernel writes it, for the fields that perf_attr_sampling() asks for. */
@@ -227,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_stack_modes),
         cmocka_unit_test(test_refusals_become_words_with_a_remedy),
         cmocka_unit_test(test_the_cpus_of_this_machine_are_found),
+        cmocka_unit_test(test_what_a_ring_lost_last_is_counted),
         cmocka_unit_test(test_a_sample_is_taken_apart),
         cmocka_unit_test(test_a_thread_of_the_kernel_has_no_registers),
         cmocka_unit_test(test_a_short_or_lying_sample_is_refused),

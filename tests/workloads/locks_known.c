@@ -1,6 +1,7 @@
 /* Locks whose waits and holds are known: locks_known CASE. What was asked for is measured here,
  * too, and printed: a machine that is busy makes sleeps longer. */
 #include "apart.h"
+#include "asleep.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -127,7 +128,7 @@ PATH(13)
 PATH(14)
 PATH(15)
 
-static atomic_int round_number, rounds_done;
+static atomic_int round_number, rounds_done, paths_tid;
 static long path_sum;
 
 static void *paths_thread(void *arg)
@@ -136,6 +137,7 @@ static void *paths_thread(void *arg)
                                                path_6,  path_7,  path_8,  path_9, path_10, path_11,
                                                path_12, path_13, path_14, path_15};
     (void)arg;
+    paths_tid = tid();
     for (int i = 0; i < 20 * PATHS; i++) {
         while (round_number <= i)
             sched_yield();
@@ -154,6 +156,9 @@ static void paths(void)
         pthread_mutex_lock(lock);
         round_number = i + 1;
         sleep_ms(1);
+        while (!paths_tid)
+            sched_yield();
+        asleep_wait(getpid(), paths_tid, SYS_futex, (unsigned long)lock);
         pthread_mutex_unlock(lock);
         while (rounds_done <= i)
             sched_yield();
@@ -169,6 +174,7 @@ static void *holder(void *arg)
     pthread_mutex_lock(lock);
     has_lock = tid();
     sleep_ms(200);
+    asleep_wait_main(lock);
     pthread_mutex_unlock(lock);
     return arg;
 }
@@ -196,11 +202,13 @@ static void *ringer(void *arg)
 {
     ringer_tid = tid();
     sleep_ms(100);
+    asleep_wait_main(NULL); /* for the bell: it has the lock until then */
     pthread_mutex_lock(lock);
     rung = 1;
     pthread_cond_signal(&bell);
     pthread_mutex_unlock(lock);
     sleep_ms(100);
+    asleep_wait_main(NULL); /* nothing else is left to wait for */
     sem_post(&semaphore);
     sleep_ms(50);
     return arg;

@@ -6,12 +6,15 @@
  *     path_known sync COUNT                 as many writes with fsync, in commit()
  *     path_known children F_MS G_MS         a child burns in burn_f, then another in burn_g
  *     path_known brief MS COUNT             as many children, one after another, burn MS in burn_f
- *     path_known feed F_MS                  burns in burn_f and then writes a line
+ *     path_known feed F_MS                  burns in burn_f and then writes a line, once another
+ *                                           child of its parent waits for it
  *     path_known take G_MS                  reads to the end, then burns in burn_g
  *     path_known starve MS                  two processes burn on one CPU
  *
  * CPU time is counted by the thread's own clock: what another program takes is not in it. Prints
  * what it took by its own clocks, as JSON, to stderr. */
+#include "asleep.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -72,6 +75,7 @@ static void *thread_g(void *ms)
 static void *thread_holds(void *ms)
 {
     burn_g(*(double *)ms);
+    asleep_wait_main(&mutex);
     pthread_mutex_unlock(&mutex);
     return NULL;
 }
@@ -123,6 +127,7 @@ static void child(void (*burn)(double), double ms)
     pid_t pid = fork();
     if (pid == 0) {
         burn(ms);
+        asleep_wait(getppid(), getppid(), SYS_wait4, ASLEEP_ANY);
         _exit(0);
     }
     waitpid(pid, NULL, 0);
@@ -139,6 +144,30 @@ static void starve(double ms)
     if (pid == 0)
         _exit(0);
     waitpid(pid, NULL, 0);
+}
+
+/* Whether one of our parent's children reads its standard input, and sleeps. */
+static int is_awaited(void)
+{
+    char path[64];
+    long pid;
+    int found = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getppid(), getppid());
+    FILE *file = fopen(path, "re");
+    while (file && !found && fscanf(file, "%ld", &pid) == 1)
+        found = pid != getpid() && asleep_in(pid, pid, SYS_read, STDIN_FILENO);
+    if (!file)
+        return 1;
+    fclose(file);
+    return found;
+}
+
+static void feed(double ms)
+{
+    burn_f(ms);
+    while (!is_awaited())
+        usleep(1000);
+    puts("done");
 }
 
 static void take(double ms)
@@ -175,10 +204,9 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "brief") == 0) {
         for (int i = 0; i < (int)b; i++)
             child(burn_f, a);
-    } else if (strcmp(what, "feed") == 0) {
-        burn_f(a);
-        puts("done");
-    } else if (strcmp(what, "take") == 0)
+    } else if (strcmp(what, "feed") == 0)
+        feed(a);
+    else if (strcmp(what, "take") == 0)
         take(a);
     else if (strcmp(what, "starve") == 0)
         starve(a);

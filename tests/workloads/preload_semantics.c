@@ -370,9 +370,12 @@ static void signals(void)
     printf("handlers: %d\n", handled);
 }
 
-static void *sleeps(void *arg)
+static atomic_int may_end;
+
+static void *lives_on(void *arg)
 {
-    sleep_ms((long)arg);
+    while (!may_end)
+        sleep_ms(1);
     return arg;
 }
 
@@ -380,9 +383,10 @@ static void joins(void)
 {
     struct timespec past = in_ms(CLOCK_REALTIME, -1);
     void *result = NULL;
-    pthread_t thread = start(sleeps, (void *)40L);
+    pthread_t thread = start(lives_on, (void *)40L);
     say("timedjoin in the past", pthread_timedjoin_np(thread, &result, &past));
     say("tryjoin", pthread_tryjoin_np(thread, &result));
+    may_end = 1;
     say("join", pthread_join(thread, &result));
     printf("joined: %ld\n", (long)result);
     say("join of oneself", pthread_join(pthread_self(), NULL));

@@ -13,6 +13,7 @@
  *     waits-calls crash MS             sleeps, then dies by SIGSEGV
  *     waits-calls ping ROUNDS          round trips between two processes through pipes */
 #include "apart.h"
+#include "asleep.h"
 #include "waits_truth.h"
 
 #include <arpa/inet.h>
@@ -59,6 +60,7 @@ static APART void feeds_the_pipe(int fd, long ns, struct truth *truth)
     for (int i = 0; i < 5; i++) {
         struct truth_span span = truth_begin();
         truth_sleep(ns / 5);
+        asleep_wait(getppid(), getppid(), SYS_read, ASLEEP_ANY);
         truth_end(truth, &span);
         truth_need(write(fd, "x", 1) == 1, "write");
     }
@@ -102,6 +104,7 @@ static int run_child(long ms)
     if (child == 0) {
         sleeps_here(ms * NS_PER_MS, &truth);
         truth_tell("sleeps_here", &truth);
+        asleep_wait(getppid(), getppid(), SYS_wait4, ASLEEP_ANY);
         _exit(3);
     }
     int status = waits_for_child(child, &truth);
@@ -218,6 +221,7 @@ static int run_hops(const char *path, long amount)
         else
             b_sleeps(amount * NS_PER_MS, &truth);
         truth_tell(path ? "b_reads_cold" : "b_sleeps", &truth);
+        asleep_wait(getppid(), getppid(), SYS_read, (unsigned long)fds[0]);
         truth_need(write(fds[1], "x", 1) == 1, "write");
         _exit(0);
     }

@@ -13,6 +13,7 @@
  *     waits-threads many N               N threads at once wait behind one lock
  *     waits-threads short N              N threads, 50 at a time, sleep 1 ms each */
 #include "apart.h"
+#include "asleep.h"
 #include "waits_truth.h"
 
 #include <pthread.h>
@@ -47,10 +48,11 @@ static pthread_t start(void *(*run)(void *), void *argument)
     return thread;
 }
 
+/* Seldom: of one thread only so many stacks are copied before whyslow has come by (asleep.h). */
 static void wait_until(atomic_int *what, int value)
 {
-    while (atomic_load(what) < value)
-        truth_sleep(NS_PER_MS / 10);
+    for (long ns = NS_PER_MS / 10; atomic_load(what) < value; ns *= ns < 20 * NS_PER_MS ? 2 : 1)
+        truth_sleep(ns);
 }
 
 /* ---- one lock, one holder, one waiter ---- */
@@ -71,6 +73,7 @@ static APART void holds_the_lock(const struct holding *holding)
         truth_burn(holding->ns);
     else
         truth_sleep(holding->ns);
+    asleep_wait_main(holding->lock); /* who comes late would find it free */
     pthread_mutex_unlock(holding->lock);
     truth_end(&truth, &span);
     truth_tell("holds_the_lock", &truth);
@@ -228,8 +231,11 @@ static APART void writer_starves(struct truth *truth)
     pthread_rwlock_unlock(&the_rwlock);
 }
 
+static atomic_int writer_tid;
+
 static void *writer(void *unused)
 {
+    atomic_store(&writer_tid, (int)syscall(SYS_gettid));
     long start_ns = truth_clock(CLOCK_MONOTONIC);
     struct truth truth = {0};
     writer_starves(&truth);
@@ -248,6 +254,8 @@ static int run_rwlock(long ms)
     wait_until(&held, 3);
     pthread_t thread = start(writer, NULL);
     truth_sleep(ms * NS_PER_MS);
+    wait_until(&writer_tid, 1);
+    asleep_wait(getpid(), atomic_load(&writer_tid), SYS_futex, ASLEEP_ANY);
     atomic_store(&stop, 1);
     for (int i = 0; i < 3; i++)
         pthread_join(readers[i], NULL);
@@ -261,6 +269,7 @@ static APART void b_sleeps(long ns, struct truth *truth)
 {
     struct truth_span span = truth_begin();
     truth_sleep(ns);
+    asleep_wait_main(NULL);
     truth_end(truth, &span);
 }
 

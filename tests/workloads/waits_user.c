@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -175,9 +176,12 @@ static int mode_poll(void)
     return 0;
 }
 
+/* A signal ends the sleep of one: that one ends the next one's. */
 static void *many_run(void *context)
 {
     sleeps_here();
+    if (told_at_all)
+        kill(getpid(), SIGUSR1);
     return context;
 }
 
@@ -238,10 +242,20 @@ static int mode_deep(unsigned depth)
     return 0;
 }
 
+/* How often this process, and children that have ended, had to wait. */
+static long switches(void)
+{
+    struct rusage own, children;
+    if (getrusage(RUSAGE_SELF, &own) < 0 || getrusage(RUSAGE_CHILDREN, &children) < 0)
+        exit(1);
+    return own.ru_nvcsw + children.ru_nvcsw;
+}
+
 /* Two processes that hand each other a byte. */
 static int mode_ping(unsigned count)
 {
     int there[2], back[2], status;
+    long before = switches();
     char byte = 'x';
     if (pipe(there) < 0 || pipe(back) < 0)
         return 1;
@@ -258,7 +272,8 @@ static int mode_ping(unsigned count)
             return 1;
     if (waitpid(child, &status, 0) != child || status != 0)
         return 1;
-    printf("{\"wall_ns\": %llu}\n", (unsigned long long)(now_ns() - start_ns));
+    printf("{\"wall_ns\": %llu, \"switches\": %ld}\n", (unsigned long long)(now_ns() - start_ns),
+           switches() - before);
     return 0;
 }
 
