@@ -107,8 +107,14 @@ static void pss_is_sampled_when_asked_for(void **state)
 {
     (void)state;
     struct bench_run run = {0};
-    assert_int_equal(
-        measure("sleep 0.2", (struct measure_opts){.pss_every_ns = 5 * NS_PER_MS}, &run, NULL), 0);
+    char text[512];
+    /* Between any two samples we sleep: the program ends when we have done so often enough. */
+    snprintf(text, sizeof(text),
+             "n() { sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' /proc/%d/status; }; "
+             "first=$(n); while [ $(($(n) - first)) -lt 20 ]; do sleep 0.02; done",
+             (int)getpid());
+    assert_int_equal(measure(text, (struct measure_opts){.pss_every_ns = 5 * NS_PER_MS}, &run, NULL),
+                     0);
     /* PSS shares pages with others and may not be larger than RSS was; 10 KiB is what any
      * process has for itself. */
     assert_true(run.value[BENCH_PEAK_PSS] > 10);
