@@ -113,8 +113,8 @@ static void pss_is_sampled_when_asked_for(void **state)
              "n() { sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' /proc/%d/status; }; "
              "first=$(n); while [ $(($(n) - first)) -lt 20 ]; do sleep 0.02; done",
              (int)getpid());
-    assert_int_equal(measure(text, (struct measure_opts){.pss_every_ns = 5 * NS_PER_MS}, &run, NULL),
-                     0);
+    assert_int_equal(
+        measure(text, (struct measure_opts){.pss_every_ns = 5 * NS_PER_MS}, &run, NULL), 0);
     /* PSS shares pages with others and may not be larger than RSS was; 10 KiB is what any
      * process has for itself. */
     assert_true(run.value[BENCH_PEAK_PSS] > 10);

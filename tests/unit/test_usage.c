@@ -212,8 +212,8 @@ static void totals_agree_with_what_the_kernel_says_at_the_end(void **state)
     gate_make(&gate, is_program_read);
     /* exec: one process, the whole run. */
     char arguments[160];
-    snprintf(arguments, sizeof(arguments), "burn-ms=300 open=%s sleep-ms=120 write-mib=3 file=usage-test",
-             gate.path);
+    snprintf(arguments, sizeof(arguments),
+             "burn-ms=300 open=%s sleep-ms=120 write-mib=3 file=usage-test", gate.path);
     script(text, sizeof(text), "exec %s", arguments);
     record(text, &gate, &c, &result);
     unlink(gate.path);
@@ -297,8 +297,8 @@ static void memory_over_time_is_seen(void **state)
     struct gate gate;
     gate_make(&gate, is_memory_read);
     char text[256];
-    snprintf(text, sizeof(text), "exec python3 -c 'b = bytearray(96 << 20); open(\"%s\").read()'",
-             gate.path);
+    snprintf(text, sizeof(text),
+             "exec /usr/bin/python3 -c 'b = bytearray(96 << 20); open(\"%s\").read()'", gate.path);
     record(text, &gate, &c, &result);
     unlink(gate.path);
     assert_true(sum_of(&c, "pss") <= sum_of(&c, "rss") + (1 << 20));
