@@ -19,6 +19,7 @@ parser.add_argument("case")
 parser.add_argument("--whyslow", required=True)
 args = parser.parse_args()
 whyslow = os.path.abspath(args.whyslow)
+PATIENCE_S = 600  # for what hangs
 
 
 def run(*command, **more):
@@ -40,13 +41,15 @@ def processes(pattern):
     return found
 
 
-def wait_gone(pattern):
-    for _ in range(200):
-        left = processes(pattern)
-        if not left:
-            return
+def wait_for(condition, what):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what()}"
         time.sleep(0.05)
-    raise AssertionError(f"left behind: {left}")
+
+
+def wait_gone(pattern):
+    wait_for(lambda: not processes(pattern), lambda: f"the end of {processes(pattern)}")
 
 
 def disk_full():
@@ -75,17 +78,10 @@ def disk_full():
 def gigabytes():
     """Output of any size is hashed and dropped: whyslow stays small."""
     command = [whyslow, "bench", "--json", "-w", "0", "-r", "1", "head -c 1000000000 /dev/zero"]
-    done = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    peak = 0
-    while done.poll() is None:
-        try:
-            text = open(f"/proc/{done.pid}/status").read()
-            peak = max([peak] + [int(x) for x in re.findall(r"VmRSS:\s+(\d+)", text)])
-        except OSError:
-            break
-        time.sleep(0.02)
+    done = subprocess.Popen(command, stdout=subprocess.PIPE)
     result = json.loads(done.stdout.read())
-    done.wait()
+    _, _, usage = os.wait4(done.pid, 0)
+    peak = usage.ru_maxrss  # KiB, also of the small ones that it waited for
     r = result["results"][0]
     assert r["runs"][0]["output_bytes"] == 1000000000
     assert [w["kind"] for w in r["warnings"] if w["kind"] == "large_output"], r["warnings"]
@@ -108,28 +104,24 @@ def closed_streams():
 
 def killed():
     """kill -9 of whyslow: the target runs to its end, and then nobody is left."""
-    mark = f"0.{os.getpid()}1"  # a sleep that only this test makes
     with tempfile.TemporaryDirectory() as folder:
         script = f"{folder}/target"
-        open(script, "w").write(f"#!/bin/sh\necho begin >>{folder}/log\nsleep 1.{mark[2:]}\n"
+        open(script, "w").write(f"#!/bin/sh\necho begin >>{folder}/log\nuntil [ -e {folder}/killed ]; do sleep 0.05; done\n"
                                 f"yes | head -c 200000\necho end >>{folder}/log\n")
         os.chmod(script, 0o755)
         for warmup in ("0", "1"):  # timed, and watched at its exit
             open(f"{folder}/log", "w").close()
             bench = subprocess.Popen([whyslow, "bench", "-w", warmup, "-r", "5", script],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for _ in range(1000):
-                if "begin" in open(f"{folder}/log").read():
-                    break
-                time.sleep(0.01)
+            wait_for(lambda: "begin" in open(f"{folder}/log").read(), lambda: "the first run")
             bench.send_signal(signal.SIGKILL)
             bench.wait()
+            open(f"{folder}/killed", "w").close()
+            # The launcher, too: it has the command's words.
             wait_gone(re.escape(script))
-            wait_gone(f"^sleep 1.{mark[2:]}")
             # Once only: it was not started again, and it was not cut off.
             assert open(f"{folder}/log").read() == "begin\nend\n", open(f"{folder}/log").read()
-    # The launchers of these two are gone as well; other tests may have theirs.
-    time.sleep(0.1)
+            os.unlink(f"{folder}/killed")
 
 
 def hanging():

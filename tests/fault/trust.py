@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -223,6 +224,26 @@ SHELL_LOOP = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 SPIN = {"x86_64": b"\x48\xff\xcf\x75\xfb\xc3", "aarch64": bytes.fromhex("000400f1e1ffff54c0035fd6")}
 
 
+def cpu_ticks(pid):
+    return sum(map(int, pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+
+
+def record_spinning(folder, recording, target):
+    """Until it has had the CPU for half a second while it was recorded, however long that takes."""
+    with subprocess.Popen([whyslow, "record", "-o", recording, "-p", str(target.pid)], cwd=folder,
+                          stdin=subprocess.DEVNULL) as recorder:
+        # What it records is written when it does.
+        ask = [whyslow, "query", "--json", recording, "SELECT name FROM document WHERE name = 'target'"]
+        while b'"target"' not in subprocess.run(ask, capture_output=True, check=False).stdout:
+            assert recorder.poll() is None, recorder.returncode
+            time.sleep(0.05)
+        before = cpu_ticks(target.pid)
+        while cpu_ticks(target.pid) < before + os.sysconf("SC_CLK_TCK") // 2:
+            time.sleep(0.05)
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait() == DONE, recorder.returncode
+
+
 def perf_map(folder):
     """Names of code made at run time come from who runs it, or from root."""
     needs_root()
@@ -258,7 +279,7 @@ while True:
             os.chown(path, owner, owner)
             path.chmod(mode or 0o644)
             recording = folder / f"{runs}-{owner}-{mode}"
-            assert call(folder, "record", "-o", recording, "-d", "1", "-p", str(target.pid)).returncode == DONE
+            record_spinning(folder, recording, target)
         finally:
             target.kill()
             target.wait()

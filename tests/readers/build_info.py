@@ -154,7 +154,7 @@ class Truth:
 
     def read(self, path, **kwargs):
         return subprocess.run([self.dump, str(path)], capture_output=True, text=True, check=False,
-                              timeout=60, **kwargs)
+                              timeout=600, **kwargs)
 
     def run_one(self, row):
         name, build, want = row

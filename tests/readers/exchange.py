@@ -346,7 +346,7 @@ def check_firefox(work):
 
     def ask(*words):
         return subprocess.run([node, str(cli), *map(str, words)], env=env, capture_output=True,
-                              check=False, timeout=100)
+                              check=False, timeout=600)
 
     for kind, name in (("plain", "a.json"), ("hostile", "a.json.gz")):
         truth = Truth(work.recording(kind))

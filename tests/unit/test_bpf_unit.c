@@ -54,7 +54,7 @@ static void what_a_program_tells_arrives(void **state)
     for (int i = 0; i < CALLS; i++)
         syscall(SYS_getppid);
     struct pollfd wake = {.fd = ring.wake_fd, .events = POLLIN};
-    assert_int_equal(poll(&wake, 1, 10000), 1);
+    assert_int_equal(poll(&wake, 1, 600000), 1);
     size_t bytes;
     uint64_t place, seen = 0, all = 0;
     bpf_ring_begin(&ring);

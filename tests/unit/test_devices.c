@@ -226,6 +226,18 @@ static void tally_is_in_itself_right(const struct device_tally *tally)
                                       tally->max_ns * tally->count >= tally->total_ns));
 }
 
+/* A program that loses the CPU while another request comes to it there is not run a second time.
+ * The kernel counts that, and we say so, for all devices together. */
+static void counted_or_lost(const struct catch *catch, uint64_t count, uint64_t truth)
+{
+    uint64_t lost = catch->lost;
+    if (lost > 0)
+        print_message("# %llu of %llu, lost at most %llu\n", (unsigned long long)count,
+                      (unsigned long long)truth, (unsigned long long)lost);
+    assert_true(count <= truth);
+    assert_true(count + lost >= truth);
+}
+
 static void every_write_counts_with_its_bytes(void **state)
 {
     struct watch *watch = *state;
@@ -243,17 +255,18 @@ static void every_write_counts_with_its_bytes(void **state)
     struct device_tally writes = tally_of(&watch->catch, watch->number, DEVICE_WRITE);
     struct device_tally all = tally_of(&watch->catch, watch->number, DEVICE_READ);
     tally_is_in_itself_right(&writes);
-    assert_int_equal(writes.count, WRITES);
-    assert_int_equal(writes.bytes, (uint64_t)WRITES * BYTES);
-    assert_int_equal(writes.sizes[call_size(BYTES)], WRITES);
+    counted_or_lost(&watch->catch, writes.count, WRITES);
+    assert_int_equal(writes.bytes, writes.count * BYTES);
+    assert_int_equal(writes.sizes[call_size(BYTES)], writes.count);
     /* One after the other: together no longer than it took, and never two at a time. */
     assert_true(writes.total_ns <= elapsed_ns);
     assert_true(writes.first_ns >= before_ns && writes.last_ns <= before_ns + elapsed_ns);
-    assert_int_equal(writes.depth_max, 1);
-    assert_int_equal(writes.depth_ns, writes.total_ns);
+    /* One whose end was missed is in the device until its memory serves the next. */
+    assert_in_range(writes.depth_max, 1, 1 + watch->catch.lost);
+    assert_true(writes.depth_ns == writes.total_ns ||
+                (watch->catch.lost > 0 && writes.depth_ns > writes.total_ns));
     assert_true(all.depth_ns >= writes.depth_ns);
     assert_int_equal(tally_of(&watch->catch, watch->number, DEVICE_DISCARD).count, 0);
-    assert_int_equal(watch->catch.lost, 0);
     for (uint32_t i = 0; i < watch->catch.count; i++)
         if (watch->catch.infos[i].number == watch->number)
             assert_string_equal(watch->catch.names[i], watch->node + strlen("/dev/"));
@@ -279,12 +292,13 @@ static void flushes_and_discards_are_operations_of_their_own(void **state)
     struct device_tally discards = tally_of(&watch->catch, watch->number, DEVICE_DISCARD);
     tally_is_in_itself_right(&flushes);
     tally_is_in_itself_right(&discards);
-    assert_int_equal(flushes.count, FLUSHES);
+    counted_or_lost(&watch->catch, flushes.count, FLUSHES);
     assert_int_equal(flushes.bytes, 0);
-    assert_int_equal(flushes.sizes[0], FLUSHES);
-    assert_int_equal(tally_of(&watch->catch, watch->number, DEVICE_WRITE).count, FLUSHES);
-    assert_int_equal(discards.count, discarded);
-    assert_int_equal(discards.bytes, discarded << 20);
+    assert_int_equal(flushes.sizes[0], flushes.count);
+    counted_or_lost(&watch->catch, tally_of(&watch->catch, watch->number, DEVICE_WRITE).count,
+                    FLUSHES);
+    counted_or_lost(&watch->catch, discards.count, discarded);
+    assert_int_equal(discards.bytes, discards.count << 20);
 }
 
 /* Places that do not touch each other, or the kernel would make one request of them. */
@@ -325,10 +339,14 @@ static void requests_at_the_same_time_are_the_depth(void **state)
     struct device_tally reads = tally_of(&watch->catch, watch->number, DEVICE_READ);
     tally_is_in_itself_right(&reads);
     /* Whoever looks for file systems on new devices (udev) reads as well. */
-    assert_true(reads.count >= AT_ONCE * ROUNDS);
-    assert_true(reads.sizes[call_size(BYTES)] >= AT_ONCE * ROUNDS);
+    uint64_t lost = watch->catch.lost;
+    print_message("# %llu reads of %d, %llu of the size, lost at most %llu\n",
+                  (unsigned long long)reads.count, AT_ONCE * ROUNDS,
+                  (unsigned long long)reads.sizes[call_size(BYTES)], (unsigned long long)lost);
+    assert_true(reads.count + lost >= AT_ONCE * ROUNDS);
+    assert_true(reads.sizes[call_size(BYTES)] + lost >= AT_ONCE * ROUNDS);
     assert_true(reads.depth_max >= 2);
-    assert_true(reads.depth_max <= AT_ONCE + 4);
+    assert_true(reads.depth_max <= AT_ONCE + 4 + lost);
     assert_true(reads.depth_ns >= reads.total_ns);
     assert_true(reads.total_ns <= elapsed_ns * (AT_ONCE + 4));
 }
@@ -343,7 +361,7 @@ static void after_the_end_nothing_is_added(void **state)
     assert_int_equal(pwrite(watch->fd, watch->buffer, 4096, 0), 4096);
     assert_int_equal(devices_drain(watch->devices), 0);
     assert_int_equal(devices_finish(watch->devices), 0);
-    assert_int_equal(tally_of(&watch->catch, watch->number, DEVICE_WRITE).count, 1);
+    counted_or_lost(&watch->catch, tally_of(&watch->catch, watch->number, DEVICE_WRITE).count, 1);
 }
 
 static void a_sink_that_fails_is_heard(void **state)
@@ -440,8 +458,9 @@ static void a_device_that_takes_bios_is_seen_as_well(void **state)
     uint32_t device = major(status.st_rdev) << 20 | minor(status.st_rdev);
     struct device_tally writes = tally_of(&catch, device, DEVICE_WRITE);
     tally_is_in_itself_right(&writes);
-    assert_int_equal(writes.count, written);
-    assert_int_equal(writes.bytes, (uint64_t)WRITES * 65536);
+    assert_int_equal(written, WRITES);
+    counted_or_lost(&catch, writes.count, WRITES);
+    assert_int_equal(writes.bytes, writes.count * 65536);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ static void fd_is(struct ways *ways, int fd, enum object_kind kind, uint32_t fla
     uint32_t object = 0;
     assert_true(fd >= 0);
     /* The tables of sockets are read only now and then: the name may come later. */
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 60000; i++) {
         assert_int_equal(objects_of_fd(ways->proc, getpid(), fd, &object), 0);
         if (str_is(info_of(&ways->proc_sink, object)->name, name))
             break;

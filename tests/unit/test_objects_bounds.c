@@ -235,7 +235,7 @@ static void other_space_child(int out, int in, const char *path)
 static void child_fd_is(struct ways *ways, int pid, int fd, uint32_t flags, const char *name)
 {
     uint32_t object = 0;
-    for (int i = 0; i < 1000; i++) { /* as in fd_is() */
+    for (int i = 0; i < 60000; i++) { /* as in fd_is() */
         assert_int_equal(objects_of_fd(ways->proc, pid, fd, &object), 0);
         if (!name || str_is(info_of(&ways->proc_sink, object)->name, name))
             break;

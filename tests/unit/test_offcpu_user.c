@@ -679,7 +679,7 @@ static void a_look_finds_the_call_its_fd_and_the_stack(void **state)
     assert_int_equal(pipe(sleeper.pipe), 0);
     assert_int_equal(pthread_create(&thread, NULL, sleeper_run, &sleeper), 0);
     int r = -EAGAIN;
-    for (int i = 0; i < 10000 && (r != 0 || look.call.syscall != SYS_read); i++) {
+    for (int i = 0; i < 600000 && (r != 0 || look.call.syscall != SYS_read); i++) {
         pid_t tid = __atomic_load_n(&sleeper.tid, __ATOMIC_ACQUIRE);
         r = tid ? user_look(getpid(), tid, &look) : -EAGAIN;
         usleep(1000);
@@ -694,7 +694,7 @@ static void a_look_finds_the_call_its_fd_and_the_stack(void **state)
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_ptr_equal(result, &sleeper);
     /* Whoever joins it may be faster than the kernel is with its end. */
-    for (int i = 0; i < 10000 && r != -ENOENT && r != -ESRCH; i++) {
+    for (int i = 0; i < 600000 && r != -ENOENT && r != -ESRCH; i++) {
         r = user_look(getpid(), sleeper.tid, &look);
         usleep(1000);
     }

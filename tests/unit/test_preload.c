@@ -109,7 +109,7 @@ static void variables_reach_the_target_in_the_place_of_ours(void **state)
             .argv = argv,
             .path = path,
             .output = SPAWN_CAPTURE,
-            .timeout_ns = 20 * NS_PER_SEC,
+            .timeout_ns = 600 * NS_PER_SEC,
             .environment = variables,
             .environment_bytes = plain ? 100 : 0,
             .plain = plain,

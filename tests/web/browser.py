@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-DEADLINE_S = 120  # of one command; a loaded machine is slow, a hanging browser is forever
+DEADLINE_S = 600  # of one command; a loaded machine is slow, a hanging browser is forever
 
 
 def find():

@@ -15,11 +15,11 @@ assert len(svg.findall(f"{ns}circle")) == len(s["steps"])
 print(sys.argv[2], "law" in s and s["law"].startswith("n/a") if "law" in s else "scalability" in s)
 PY
 }
-whyslow scale --json --svg plot.svg -r 3 --units 8,1,2,4 'head -c {n} /dev/zero' >result
+whyslow scale --budget 5m --json --svg plot.svg -r 3 --units 8,1,2,4 'head -c {n} /dev/zero' >result
 echo "exit $?"
 check units
-whyslow scale --json --svg plot.svg -r 3 --units 1,2 'head -c {n} /dev/zero' >result
+whyslow scale --budget 5m --json --svg plot.svg -r 3 --units 1,2 'head -c {n} /dev/zero' >result
 check few
-whyslow scale --json --svg plot.svg -r 3 --threads 1,2,3 'head -c {n} /dev/zero' >result
+whyslow scale --budget 5m --json --svg plot.svg -r 3 --threads 1,2,3 'head -c {n} /dev/zero' >result
 check threads
 whyslow scale -r 3 --units 1,2,3,4 --shell sh 'echo {n} | cat' | grep -q '●' && echo drawn

@@ -11,11 +11,9 @@ for signal in INT TERM; do
 import os, signal, subprocess, sys, time
 which = getattr(signal, "SIG" + sys.argv[1])
 signal.signal(which, signal.SIG_DFL)
-child = subprocess.Popen(["whyslow", "waits", "--json", "--", "sh", "-c", "echo >begun; exec sleep 60"],
+child = subprocess.Popen(["whyslow", "waits", "--json", "--", "sh", "-c", "echo >begun; exec sleep 3600"],
                          stdout=open("result", "w"), stderr=subprocess.DEVNULL)
-for _ in range(600):
-    if os.path.exists("begun"):
-        break
+while not os.path.exists("begun"):
     time.sleep(0.05)
 if which == signal.SIGINT:
     signal.signal(which, signal.SIG_IGN)
@@ -28,7 +26,7 @@ END
     ls tmp
 done
 echo "--- INT ends the recording of a process, which lives on"
-sleep 60 &
+sleep 3600 &
 target=$!
 (trap - INT; exec whyslow waits --json -p $target > result 2> /dev/null) &
 pid=$!
@@ -37,7 +35,7 @@ begun() {
     whyslow query --json tmp/*/recording.whyslow "SELECT name FROM document WHERE name = 'target'" 2> /dev/null |
         grep -q '"target"'
 }
-for _ in $(seq 600); do begun && break; sleep 0.05; done
+until begun; do sleep 0.05; done
 kill -INT $pid
 wait $pid
 echo "status $?"

@@ -17,7 +17,8 @@ python3 - << 'END'
 import json
 answer = json.load(open("result"))
 print(answer["honesty"]["tier"], bool(answer["honesty"]["why_not_higher"]))
-print(answer["waits"][0]["class"], answer["waits"][0]["total_ms"] > 290)
+# What else it waited for, as for its pages, may have taken longer on a busy machine.
+print("timer", max(row["total_ms"] for row in answer["waits"] if row["class"] == "timer") > 290)
 END
 (as_nobody ./whyslow waits --tier kernel -- sleep 0.1 > result 2> errors)
 echo "status $?"
