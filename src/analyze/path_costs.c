@@ -336,18 +336,18 @@ static double running_most(const struct path_wall *wall, double ran_ns)
  * time, and because it has to wait for a CPU: for whoever records, or for another program. What ran
  * beyond the CPU time of plain runs goes first, then what waited for a CPU, then all is scaled.
  * Returns how long the path is without. */
-static double longer_fit(struct spread *spread, const struct path_wall *wall)
+static double longer_fit(struct spread *spread, const struct path_wall *wall, double wall_ns)
 {
     double path_ns = (double)spread->path->ns;
     double ran_ns = class_ns(spread, WAIT_CLASS_RUNNING);
-    double gone = fmin(path_ns - wall->ns, ran_ns - running_most(wall, ran_ns));
+    double gone = fmin(path_ns - wall_ns, ran_ns - running_most(wall, ran_ns));
     if (gone > 0) {
         class_scale(spread, WAIT_CLASS_RUNNING, 1 - gone / ran_ns);
         path_ns -= gone;
     }
     /* Something is left: a row that is there stays there. */
     double runq_ns = class_ns(spread, WAIT_CLASS_RUNQ);
-    gone = fmin(path_ns - wall->ns, 0.99 * runq_ns);
+    gone = fmin(path_ns - wall_ns, 0.99 * runq_ns);
     if (gone > 0) {
         class_scale(spread, WAIT_CLASS_RUNQ, 1 - gone / runq_ns);
         path_ns -= gone;
@@ -387,7 +387,7 @@ static int from_path(struct arena *arena, struct spread *spread, const struct wa
     if (r < 0)
         return r;
     double ran_ns = class_ns(spread, WAIT_CLASS_RUNNING);
-    double scale = ret->ns / longer_fit(spread, wall);
+    double scale = ret->ns / longer_fit(spread, wall, ret->ns);
     ret->stretch = fabs(1 / scale - 1);
     running_cap(spread, wall, ran_ns, scale);
     return rows_keep(arena, spread, scale, ret);

@@ -289,6 +289,14 @@ static void what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut(voi
     assert_near(costs->classes[WAIT_CLASS_RUNNING] / RUN_MS, 500);
     assert_near(costs->stretch, 0);
     run_free(run);
+
+    /* Without a plain one nothing is. */
+    run = run_new();
+    main = run_process(run, 0);
+    run_runs(run, main, 500, "main f");
+    run_queues(run, main, 500);
+    assert_near(run_end(run, NAN, NAN)->costs_on_path.classes[WAIT_CLASS_RUNQ] / RUN_MS, 500);
+    run_free(run);
 }
 
 static void fewer_samples_make_a_wider_interval(void **state)
