@@ -4,8 +4,8 @@
  * spread over the samples that were taken of its threads meanwhile; waiting time has its rows. All
  * is scaled so that the sum is the baseline's median wall time; where the recorded run was longer,
  * what it computed more than plain ones is cut first, then what it waited for a CPU; where it was
- * shorter, what ran is stretched to the CPU time of plain runs and no further. Without waits, samples of all threads stand in, and what
- * nobody sampled is `unseen_ns`. */
+ * shorter, what ran is stretched to the CPU time of plain runs and no further. Without waits,
+ * samples of all threads stand in, and what nobody sampled is `unseen_ns`. */
 #pragma once
 
 #include "analyze/critical_path.h"

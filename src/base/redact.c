@@ -666,7 +666,8 @@ static void text_redact(struct redact_out *out, struct str text, unsigned depth)
             heredoc_redact(out, &cutter, heredoc);
             heredoc = (struct str){0};
         }
-        /* Another command; but the value of "password:" may stand on the next line of a JSON text. */
+        /* Another command; but the value of "password:" may stand on the next line of a JSON text.
+         */
         bool goes_on = c == '\n' && redact.wanted == REDACT_HEADER;
         redact = (struct redact){.depth = (unsigned char)depth,
                                  .wanted = goes_on ? REDACT_HEADER : REDACT_NOTHING};

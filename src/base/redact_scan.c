@@ -262,8 +262,8 @@ bool redact_scan(struct redact_out *out, struct str w)
     for (size_t i = 0; i < w.len;) {
         struct span secret = {0};
         bool found = oracle_find(w, i, &secret) || uri_find(w, i, &secret) ||
-                     driver_find(w, i, &secret) ||
-                     named_find(w, i, &secret, &open) || looks_find(w, i, &secret);
+                     driver_find(w, i, &secret) || named_find(w, i, &secret, &open) ||
+                     looks_find(w, i, &secret);
         if (!found || secret.start < from) {
             i++;
             continue;

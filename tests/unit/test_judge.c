@@ -233,7 +233,8 @@ static void what_says_only_where_gives_way_to_what_says_why(void **state)
     finding = judged(run, &findings, &generic_f, &seldom); /* one that is dismissed itself */
     assert_int_equal(finding->verdict, FINDING_CONFIRMED);
     findings = (struct findings){0};
-    finding = judged(run, &findings, &generic_f, &saves_little_of_f); /* a lock around a hot function */
+    finding = judged(run, &findings, &generic_f,
+                     &saves_little_of_f); /* a lock around a hot function */
     assert_int_equal(finding->verdict, FINDING_CONFIRMED);
     assert_int_equal(findings.items[1].verdict, FINDING_CONFIRMED);
     run_free(run);
