@@ -195,7 +195,7 @@ static void *watch(void *unused)
 static int mappings(void)
 {
     uint64_t calls_ns[2] = {0};
-    pthread_t thread, watcher;
+    pthread_t thread = 0, watcher = 0;
     if (pthread_create(&watcher, NULL, watch, NULL) != 0 ||
         pthread_create(&thread, NULL, map_all, &calls_ns[1]) != 0)
         fail("pthread_create");
