@@ -163,25 +163,32 @@ static const char *growth_words(const struct scale *scale)
                         last->units, last->units * 10, now, then);
 }
 
+/* "; it is fastest at about 4 threads and slower beyond", or nothing. */
+static const char *peak_words(struct arena *arena, const struct scalability_fit *fit)
+{
+    if (!fit->has_peak)
+        return "";
+    double best = scalability_best(fit);
+    return arena_printf(arena, "; it is fastest at about %.0f thread%s and slower beyond", best,
+                        best == 1 ? "" : "s");
+}
+
 static const char *scalability_words(const struct scale *scale)
 {
     const struct scalability_fit *fit = &scale->scalability;
     struct arena *arena = scale->arena;
     if (fit->rate == 0)
         return "no law of scalability fits: the time does not fall with threads at all";
-    const char *peak = fit->has_peak
-                           ? arena_printf(arena,
-                                          "; it is fastest at about %.0f threads and slower "
-                                          "beyond",
-                                          fmax(1, round(fit->peak)))
-                           : "";
-    double limit = fit->contention > 0 ? 1 / fit->contention : INFINITY;
+    if (fit->two_high < 1 && scalability_best(fit) == 1)
+        return "slower from the second thread on: one thread is fastest";
     if (fit->contention < 0.005)
-        return arena_printf(arena, "nearly every thread counts in full%s", peak);
+        return arena_printf(arena, "nearly every thread counts in full%s", peak_words(arena, fit));
+    if (fit->contention > 0.9995)
+        return "more threads do not make it faster: all of the work is done one thread at a time";
     return arena_printf(arena,
                         "%.1f%% of the work is done one thread at a time, so no number of "
                         "threads makes it more than %.1f times as fast%s",
-                        fit->contention * 100, limit, peak);
+                        fit->contention * 100, 1 / fit->contention, peak_words(arena, fit));
 }
 
 static struct value scalability_value(const struct scale *scale)
