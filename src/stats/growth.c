@@ -257,6 +257,14 @@ static int steps_check(const struct growth_step *steps, size_t count, size_t dif
     return different < different_min ? -ERANGE : 0;
 }
 
+static size_t runs_min(const struct growth_step *steps, size_t count)
+{
+    size_t min = SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        min = steps[i].runs < min ? steps[i].runs : min;
+    return min;
+}
+
 static size_t runs_max(const struct growth_step *steps, size_t count)
 {
     size_t max = 0;
@@ -301,7 +309,8 @@ int growth_fit(const struct growth_step *steps, size_t count, uint64_t seed,
     }
     free(scratch);
     for (int law = 0; law < GROWTH_LAWS; law++)
-        fits[law].wins /= GROWTH_DRAWS;
+        fits[law].wins = runs_min(steps, count) < GROWTH_RUNS_MIN ? NAN
+                                                                  : fits[law].wins / GROWTH_DRAWS;
     qsort(fits, GROWTH_LAWS, sizeof(fits[0]), better);
     memcpy(ret, fits, sizeof(fits));
     return 0;
@@ -369,6 +378,10 @@ int scalability_fit(const struct growth_step *steps, size_t count, bool per_thre
     interval(contention, GROWTH_DRAWS, &fit.contention_low, &fit.contention_high);
     interval(coherency, GROWTH_DRAWS, &fit.coherency_low, &fit.coherency_high);
     interval(two, GROWTH_DRAWS, &fit.two_low, &fit.two_high);
+    fit.has_interval = runs_min(steps, count) >= GROWTH_RUNS_MIN;
+    if (!fit.has_interval)
+        fit.contention_low = fit.contention_high = fit.coherency_low = fit.coherency_high =
+            fit.two_low = fit.two_high = NAN;
     *ret = fit;
     return 0;
 }

@@ -244,7 +244,8 @@ static void perfect_scaling_has_no_contention_and_no_peak(void **state)
     assert_int_equal(scalability_fit(steps, 2, false, 1, &fit), -ERANGE);
 }
 
-/* `whyslow scale --threads 1,2,4 'sleep 0.{n}'` and its like: more than all of the work is in turn. */
+/* `whyslow scale --threads 1,2,4 'sleep 0.{n}'` and its like: more than all of the work is in turn.
+ */
 static void what_gets_slower_with_threads_has_no_more_than_all_in_turn(void **state)
 {
     (void)state;
@@ -283,6 +284,26 @@ static void the_fastest_number_of_threads_is_a_whole_one(void **state)
     assert_true(scalability_best(&fit) == 1);
 }
 
+static void one_run_a_step_has_no_interval(void **state)
+{
+    (void)state;
+    double costs[4][2] = {{101, 102}, {203, 204}, {301, 302}, {401, 402}};
+    struct growth_step steps[4];
+    for (size_t runs = 1; runs <= 2; runs++) {
+        for (size_t i = 0; i < 4; i++)
+            steps[i] = (struct growth_step){(double)i + 1, costs[i], i == 1 ? runs : 2};
+        struct scalability_fit fit;
+        struct growth_fit fits[GROWTH_LAWS];
+        assert_int_equal(scalability_fit(steps, 4, false, 1, &fit), 0);
+        assert_int_equal(growth_fit(steps, 4, 1, fits), 0);
+        assert_true(fit.has_interval == (runs == 2));
+        assert_true(isnan(fit.contention_low) == (runs == 1));
+        assert_true(isnan(fit.coherency_high) == (runs == 1));
+        for (size_t law = 0; law < GROWTH_LAWS; law++)
+            assert_true(isnan(fits[law].wins) == (runs == 1));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +319,7 @@ int main(void)
         cmocka_unit_test(perfect_scaling_has_no_contention_and_no_peak),
         cmocka_unit_test(what_gets_slower_with_threads_has_no_more_than_all_in_turn),
         cmocka_unit_test(the_fastest_number_of_threads_is_a_whole_one),
+        cmocka_unit_test(one_run_a_step_has_no_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
