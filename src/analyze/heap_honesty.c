@@ -271,7 +271,8 @@ static const char *mode_text(struct arena *arena, const struct heap_honesty *hon
     if (honesty->sample_bytes == 0)
         return "exact: every call counted";
     return arena_printf(
-        arena, "sampled: one in %s on average, figures are estimates with 95%% intervals",
+        arena,
+        "sampled: one in %s on average, figures are estimates, with 95%% intervals in the head",
         units_format((double)honesty->sample_bytes, UNIT_BYTES, size, sizeof(size)));
 }
 

@@ -36,6 +36,7 @@ const char *heap_note_name(enum heap_note_kind kind)
 struct noting {
     struct arena *arena;
     const struct heap_sums *sums;
+    const struct heap_sure *sure;
     bool sampled;
     VEC(struct heap_note) notes;
     size_t of_kind[HEAP_NOTE_KINDS];
@@ -77,9 +78,32 @@ static const char *bytes_text(struct noting *noting, int64_t bytes)
     return number_text(noting, (double)bytes, UNIT_BYTES);
 }
 
+/* "~12.0 MiB (95%: 8.1 MiB to 17.2 MiB)": what the sentence is about. */
+static const char *range_text(struct noting *noting, const struct heap_figures *figures,
+                              int64_t bytes)
+{
+    struct interval range = heap_sure_bytes(noting->sure, figures, bytes);
+    if (!noting->sampled)
+        return bytes_text(noting, bytes);
+    return arena_printf(noting->arena, "%s (95%%: %s to %s)", bytes_text(noting, bytes),
+                        exact_text(noting, range.low, UNIT_BYTES),
+                        exact_text(noting, range.high, UNIT_BYTES));
+}
+
 static const char *count_text(struct noting *noting, uint64_t count)
 {
     return number_text(noting, (double)count, UNIT_COUNT);
+}
+
+static const char *calls_text(struct noting *noting, const struct heap_figures *figures,
+                              uint64_t calls)
+{
+    struct interval range = heap_sure_calls(noting->sure, figures, (int64_t)calls);
+    if (!noting->sampled)
+        return count_text(noting, calls);
+    return arena_printf(noting->arena, "%s (95%%: %s to %s)", count_text(noting, calls),
+                        exact_text(noting, range.low, UNIT_COUNT),
+                        exact_text(noting, range.high, UNIT_COUNT));
 }
 
 static const char *pieces_text(struct noting *noting, int64_t count)
@@ -106,6 +130,9 @@ static void note_growing(struct noting *noting, const struct heap_sum *sum)
     if (!rise->known || !rise->each_time ||
         more < (int64_t)heap_note_bounds[HEAP_NOTE_GROWING].bytes)
         return;
+    /* What lived at both is in both: the difference is no less sure than this. */
+    if (!heap_sure_is_change(noting->sure, rise->first_bytes, rise->last_bytes))
+        return;
     double seconds = (double)(rise->last_ns - rise->first_ns) / 1e9;
     const char *rate = seconds > 0
                            ? arena_printf(noting->arena, ", %s a second",
@@ -124,12 +151,14 @@ static void note_not_freed(struct noting *noting, const struct heap_sum *sum)
     const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_NOT_FREED];
     int64_t bytes = heap_live_bytes(&sum->figures);
     double pct = pct_of((double)bytes, (double)noting->sums->peak_bytes);
-    if (bytes < (int64_t)bound->bytes || pct < bound->pct)
+    if (bytes < (int64_t)bound->bytes || pct < bound->pct ||
+        !heap_sure_is_some(noting->sure, &sum->figures, bytes))
         return;
-    const char *text = arena_printf(
-        noting->arena, "%s in %s not freed at the end, %s of the peak, %s",
-        bytes_text(noting, bytes), pieces_text(noting, heap_live_count(&sum->figures)),
-        pct_text(noting, pct), name_of(noting, sum));
+    const char *text = arena_printf(noting->arena,
+                                    "%s in %s not freed at the end, %s of the peak, %s",
+                                    range_text(noting, &sum->figures, bytes),
+                                    pieces_text(noting, heap_live_count(&sum->figures)),
+                                    pct_text(noting, pct), name_of(noting, sum));
     note_add(noting,
              (struct heap_note){HEAP_NOTE_NOT_FREED, text, (uint64_t)heap_live_count(&sum->figures),
                                 (uint64_t)bytes, sum->stack});
@@ -139,12 +168,13 @@ static void note_one_place(struct noting *noting, const struct heap_sum *sum)
 {
     const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_ONE_PLACE];
     double pct = pct_of((double)sum->figures.peak_bytes, (double)noting->sums->peak_bytes);
-    if (sum->figures.peak_bytes < (int64_t)bound->bytes || pct < bound->pct)
+    if (sum->figures.peak_bytes < (int64_t)bound->bytes || pct < bound->pct ||
+        !heap_sure_is_some(noting->sure, &sum->figures, sum->figures.peak_bytes))
         return;
     const char *text = arena_printf(
         noting->arena, "%s of the peak is of one function: %s in %s, %s", pct_text(noting, pct),
-        bytes_text(noting, sum->figures.peak_bytes), pieces_text(noting, sum->figures.peak_count),
-        name_of(noting, sum));
+        range_text(noting, &sum->figures, sum->figures.peak_bytes),
+        pieces_text(noting, sum->figures.peak_count), name_of(noting, sum));
     note_add(noting,
              (struct heap_note){HEAP_NOTE_ONE_PLACE, text, (uint64_t)sum->figures.peak_count,
                                 (uint64_t)sum->figures.peak_bytes, sum->stack});
@@ -156,12 +186,13 @@ static void note_temporary(struct noting *noting, const struct heap_sum *sum)
     const struct heap_figures *figures = &sum->figures;
     double pct = pct_of((double)figures->temporary, (double)figures->allocations);
     if (figures->temporary < bound->count || pct < bound->pct ||
-        (double)figures->temporary < bound->ratio * (double)noting->sums->all.allocations)
+        (double)figures->temporary < bound->ratio * (double)noting->sums->all.allocations ||
+        !heap_sure_are_some(noting->sure, figures, figures->temporary))
         return;
     const char *text = arena_printf(
         noting->arena,
         "%s of %s allocations (%s) freed right after they were made, %s together, %s",
-        count_text(noting, figures->temporary), count_text(noting, figures->allocations),
+        calls_text(noting, figures, figures->temporary), count_text(noting, figures->allocations),
         pct_text(noting, pct), bytes_text(noting, (int64_t)figures->temporary_bytes),
         name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_TEMPORARY, text, figures->temporary,
@@ -174,10 +205,12 @@ static void note_small(struct noting *noting, const struct heap_sum *sum)
     const struct heap_figures *figures = &sum->figures;
     double pct = pct_of((double)figures->allocations, (double)noting->sums->all.allocations);
     double mean = (double)figures->allocated_bytes / (double)MAX(figures->allocations, 1u);
-    if (figures->allocations < bound->count || pct < bound->pct || mean > (double)bound->size_most)
+    if (figures->allocations < bound->count || pct < bound->pct ||
+        mean > (double)bound->size_most ||
+        !heap_sure_are_some(noting->sure, figures, figures->allocations))
         return;
     const char *text = arena_printf(noting->arena, "%s allocations of %s on average, %s of all, %s",
-                                    count_text(noting, figures->allocations),
+                                    calls_text(noting, figures, figures->allocations),
                                     number_text(noting, mean, UNIT_BYTES), pct_text(noting, pct),
                                     name_of(noting, sum));
     note_add(noting, (struct heap_note){HEAP_NOTE_SMALL_PIECES, text, figures->allocations,
@@ -188,7 +221,8 @@ static void note_grown(struct noting *noting, const struct heap_sum *sum)
 {
     const struct heap_note_bound *bound = &heap_note_bounds[HEAP_NOTE_GROWN_AGAIN];
     const struct heap_figures *figures = &sum->figures;
-    if (figures->moved < bound->count || (double)figures->chain_max < bound->ratio)
+    if (figures->moved < bound->count || (double)figures->chain_max < bound->ratio ||
+        !heap_sure_are_some(noting->sure, figures, figures->moved))
         return;
     const char *text = arena_printf(
         noting->arena,
@@ -239,10 +273,10 @@ static int note_each(struct noting *noting, enum heap_rank rank,
     return r;
 }
 
-int heap_notes_build(struct arena *arena, const struct heap_sums *sums, bool sampled,
-                     struct heap_notes *ret)
+int heap_notes_build(struct arena *arena, const struct heap_sums *sums,
+                     const struct heap_sure *sure, struct heap_notes *ret)
 {
-    struct noting noting = {.arena = arena, .sums = sums, .sampled = sampled};
+    struct noting noting = {.arena = arena, .sums = sums, .sure = sure, .sampled = sure->every > 0};
     int r = note_each(&noting, HEAP_RANK_LEAK, note_growing);
     if (r == 0)
         r = note_each(&noting, HEAP_RANK_LEAK, note_not_freed);

@@ -4,7 +4,7 @@
  * is worth a sentence is data: heap_note_bounds[]. */
 #pragma once
 
-#include "analyze/heap_sums.h"
+#include "analyze/heap_sure.h"
 
 enum heap_note_kind {
     HEAP_NOTE_GROWING,      /* more at every snapshot */
@@ -45,6 +45,7 @@ struct heap_notes {
 };
 enum { HEAP_NOTES_MAX = 3 };
 
-/* `sampled`: figures are estimates, and said with "~". 0 or -ENOMEM. */
-MUST_USE int heap_notes_build(struct arena *arena, const struct heap_sums *sums, bool sampled,
-                              struct heap_notes *ret);
+/* Estimates are said with "~", bytes with what they may be off by; of what may as well be 0 nothing
+ * is said. 0 or -ENOMEM. */
+MUST_USE int heap_notes_build(struct arena *arena, const struct heap_sums *sums,
+                              const struct heap_sure *sure, struct heap_notes *ret);

@@ -46,6 +46,10 @@ static void figures_add(struct heap_figures *sum, const struct heap_tally *tally
     sum->lived_ns += tally->lived_ns;
     sum->samples += tally->samples;
     sum->variance += tally->variance;
+    if (tally->samples > 0 && tally->samples < tally->allocations) {
+        double calls = (double)tally->allocations;
+        sum->calls_variance += calls * (calls / (double)tally->samples - 1);
+    }
 }
 
 /* The list's entry for `id`; NULL when out of memory. */

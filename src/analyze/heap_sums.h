@@ -21,7 +21,8 @@ struct heap_figures {
     uint64_t size_max;
     uint64_t lived_ns;
     uint64_t samples;
-    double variance; /* of allocated_bytes */
+    double variance;       /* of allocated_bytes */
+    double calls_variance; /* of allocations, were the pieces of a site of one size */
 };
 
 /* What lives at the end. Negative only where counters are of two moments, or estimates. */

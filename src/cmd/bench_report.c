@@ -92,6 +92,8 @@ static void percentiles_fill(const struct summary *s, struct percentile rows[PER
     memcpy(rows, all, sizeof(all));
 }
 
+static const char one_run[] = "one run has no spread";
+
 static struct value metric_map(const struct bench_facts *facts, const struct bench_outcome *out,
                                int metric)
 {
@@ -105,9 +107,10 @@ static struct value metric_map(const struct bench_facts *facts, const struct ben
     value_put(&map, "median", NULL, value_real(s->median, UNIT_NONE));
     value_put(&map, "ci95", NULL, interval_list(facts->arena, s));
     value_put(&map, "mean", NULL, value_real(s->mean, UNIT_NONE));
-    value_put(&map, "stddev", NULL, real_or(s->count > 1 ? s->stddev : NAN, "one run only"));
-    value_put(&map, "mad", NULL, value_real(s->mad, UNIT_NONE));
-    value_put(&map, "cv", NULL, real_or(s->cv_percent / 100, "the mean is 0"));
+    value_put(&map, "stddev", NULL, real_or(s->stddev, one_run));
+    value_put(&map, "mad", NULL, real_or(s->mad, one_run));
+    value_put(&map, "cv", NULL,
+              real_or(s->cv_percent / 100, s->count > 1 ? "the mean is 0" : one_run));
     struct percentile rows[PERCENTILES];
     percentiles_fill(s, rows);
     struct value conservative = value_list(facts->arena);
@@ -448,8 +451,10 @@ static struct value spread_table(const struct bench_facts *facts, const struct b
     for (size_t i = 0; i < PERCENTILES; i++)
         spread_row(facts, &table, rows[i].title, figure_text(facts, metric, rows[i].number),
                    rows[i].carried ? 0 : rows[i].wants);
-    spread_row(facts, &table, "standard deviation", figure_text(facts, metric, s->stddev), 0);
-    spread_row(facts, &table, "MAD", figure_text(facts, metric, s->mad), 0);
+    const char *none = s->count > 1 ? NULL : arena_printf(facts->arena, "n/a: %s", one_run);
+    spread_row(facts, &table, "standard deviation",
+               none ? none : figure_text(facts, metric, s->stddev), 0);
+    spread_row(facts, &table, "MAD", none ? none : figure_text(facts, metric, s->mad), 0);
     return table;
 }
 

@@ -113,9 +113,10 @@ static int side_load(struct heap_run *run, struct heap_side *side, struct why *w
         r = heap_load(run->arena, side->recording, &side->heap, why);
     if (r < 0)
         return r;
-    bool sampled = side->honesty.sample_bytes > 0;
-    if (heap_sums_build(run->arena, &side->heap, &side->sums) < 0 ||
-        heap_notes_build(run->arena, &side->sums, sampled, &side->notes) < 0)
+    if (heap_sums_build(run->arena, &side->heap, &side->sums) < 0)
+        return why_nomem(why);
+    struct heap_sure sure = heap_sure_of(&side->sums, side->honesty.sample_bytes);
+    if (heap_notes_build(run->arena, &side->sums, &sure, &side->notes) < 0)
         return why_nomem(why);
     uint64_t limit = run->opts->limit;
     if (limit > 0 && !heap_is_narrowed(run->opts))
@@ -126,7 +127,8 @@ static int side_load(struct heap_run *run, struct heap_side *side, struct why *w
         .notes = &side->notes,
         .limit = limit,
         .machine_rows = run->opts->output.json ? MACHINE_ROWS : 0,
-        .sampled = sampled,
+        .sampled = sure.every > 0,
+        .sure = sure,
         .start_ns = side->heap.start_ns,
     };
     return 0;

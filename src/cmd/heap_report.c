@@ -63,6 +63,28 @@ static const char *counted(struct heap_run *run, int64_t count, const char *what
                         count == 1 ? "" : "s");
 }
 
+/* " (95%: 12 to 131)"; nothing where every call was counted. */
+static const char *range(struct heap_run *run, struct interval range, enum unit unit)
+{
+    if (!run->main.tables.sampled)
+        return "";
+    return arena_printf(run->arena, " (95%%: %s to %s)", amount(run, range.low, unit),
+                        amount(run, range.high, unit));
+}
+
+/* Bytes and calls that are part of all, each with how sure it is. */
+static const char *bytes_range(struct heap_run *run, int64_t bytes)
+{
+    return range(run, heap_sure_bytes(&run->main.tables.sure, &run->main.sums.all, bytes),
+                 UNIT_BYTES);
+}
+
+static const char *calls_range(struct heap_run *run, int64_t calls)
+{
+    return range(run, heap_sure_calls(&run->main.tables.sure, &run->main.sums.all, calls),
+                 UNIT_COUNT);
+}
+
 static void put_line(struct value *root, const char *key, const char *title, const char *text)
 {
     value_put_for(root, SHOW_PEOPLE, key, title, value_text(text));
@@ -85,22 +107,26 @@ static struct value peak_line(struct heap_run *run)
     if (sums->peak_ns >= side->heap.start_ns && sums->peak_ns > 0)
         when = arena_printf(run->arena, ", after %s",
                             amount(run, (double)(sums->peak_ns - side->heap.start_ns), UNIT_NS));
-    return value_text(arena_printf(
-        run->arena, "%s in %s%s%s", estimated(run, (double)sums->peak_bytes, UNIT_BYTES),
-        counted(run, (int64_t)sums->peak_count, "piece"), when, process));
+    return value_text(arena_printf(run->arena, "%s%s in %s%s%s%s",
+                                   estimated(run, (double)sums->peak_bytes, UNIT_BYTES),
+                                   bytes_range(run, (int64_t)sums->peak_bytes),
+                                   counted(run, (int64_t)sums->peak_count, "piece"),
+                                   calls_range(run, (int64_t)sums->peak_count), when, process));
 }
 
 static const char *allocated_line(struct heap_run *run)
 {
     const struct heap_sums *sums = &run->main.sums;
     const char *interval = "";
-    if (run->main.tables.sampled)
+    bool sampled = run->main.tables.sampled; /* a thread without a sample is not seen */
+    if (sampled)
         interval = arena_printf(run->arena, " ± %s",
                                 amount(run, heap_plus_minus(&sums->all), UNIT_BYTES));
-    return arena_printf(run->arena, "%s%s in %s of %s",
+    return arena_printf(run->arena, "%s%s in %s%s of %s",
                         estimated(run, (double)sums->all.allocated_bytes, UNIT_BYTES), interval,
                         counted(run, (int64_t)sums->all.allocations, "call"),
-                        arena_printf(run->arena, "%s thread%s",
+                        calls_range(run, (int64_t)sums->all.allocations),
+                        arena_printf(run->arena, "%s%s thread%s", sampled ? "at least " : "",
                                      amount(run, sums->threads, UNIT_COUNT),
                                      sums->threads == 1 ? "" : "s"));
 }
@@ -108,13 +134,19 @@ static const char *allocated_line(struct heap_run *run)
 static const char *leaked_line(struct heap_run *run)
 {
     const struct heap_figures *all = &run->main.sums.all;
-    if (heap_live_count(all) == 0)
+    bool none = heap_live_count(all) == 0;
+    if (none && run->main.tables.sampled)
+        return arena_printf(
+            run->arena, "none was seen (less than about %s)",
+            amount(run, heap_sure_bytes(&run->main.tables.sure, all, 0).high, UNIT_BYTES));
+    if (none)
         return "nothing: all of it was freed";
-    return arena_printf(run->arena, "%s in %s: what was still in use %s is in it, and not lost",
-                        estimated(run, (double)heap_live_bytes(all), UNIT_BYTES),
-                        counted(run, heap_live_count(all), "piece"),
-                        run->main.honesty.finished ? "at the end"
-                                                   : "when the recording was cut off");
+    return arena_printf(
+        run->arena, "%s%s in %s%s: what was still in use %s is in it, and not lost",
+        estimated(run, (double)heap_live_bytes(all), UNIT_BYTES),
+        bytes_range(run, heap_live_bytes(all)), counted(run, heap_live_count(all), "piece"),
+        calls_range(run, heap_live_count(all)),
+        run->main.honesty.finished ? "at the end" : "when the recording was cut off");
 }
 
 static const char *temporary_line(struct heap_run *run)
@@ -124,47 +156,72 @@ static const char *temporary_line(struct heap_run *run)
     const char *next = within > 1 ? arena_printf(run->arena, "%s next allocations",
                                                  amount(run, (double)within, UNIT_COUNT))
                                   : "next allocation";
+    struct interval share = heap_sure_temporary(&run->main.tables.sure, all);
     return arena_printf(
-        run->arena, "%s of all calls: %s freed before the thread's %s",
+        run->arena, "%s%s of all calls: %s%s freed before the thread's %s",
         estimated(run, 100.0 * (double)all->temporary / (double)MAX(all->allocations, 1u),
                   UNIT_PERCENT),
-        estimated(run, (double)all->temporary, UNIT_COUNT), next);
+        range(run, interval_scale(share, 100), UNIT_PERCENT),
+        estimated(run, (double)all->temporary, UNIT_COUNT),
+        calls_range(run, (int64_t)all->temporary), next);
 }
 
-/* The bucket below which half of all lie. */
-static size_t median_bucket(const uint64_t *buckets, size_t count, uint64_t *ret_all)
+static const char few[] = "too few samples: the interval has no upper end";
+
+static bool any_of(const uint64_t *buckets, size_t count)
 {
-    uint64_t all = 0, seen = 0;
+    bool any = false;
     for (size_t i = 0; i < count; i++)
-        all += buckets[i];
-    *ret_all = all;
-    for (size_t i = 0; i < count; i++) {
-        seen += buckets[i];
-        if (seen * 2 >= all)
-            return i;
-    }
-    return 0;
+        any |= buckets[i] > 0;
+    return any;
 }
 
-static void put_shapes(struct heap_run *run, struct value *root)
+/* The most that is below the end of a bucket. */
+static double size_of(const struct heap_sums *sums, size_t bucket)
+{
+    return fmin((double)sums->all.size_max, bucket == 0 ? 0 : ldexp(1, (int)bucket) - 1);
+}
+
+static void put_sizes_line(struct heap_run *run, struct value *root)
 {
     const struct heap_sums *sums = &run->main.sums;
-    uint64_t all;
-    double most = (double)sums->all.size_max;
-    size_t half = median_bucket(sums->sizes, HEAP_SIZE_BUCKETS, &all);
-    if (all > 0)
-        put_line(root, "sizes_line", "sizes",
-                 arena_printf(run->arena,
-                              "half of the calls ask for at most %s, the largest for %s",
-                              estimated(run, fmin(most, half == 0 ? 0 : ldexp(1, (int)half) - 1),
-                                        UNIT_BYTES),
-                              amount(run, most, UNIT_BYTES)));
-    half = median_bucket(sums->lives, HEAP_LIFE_BUCKETS, &all);
-    if (all > 0 && sums->life_unit_ns > 0)
-        put_line(
-            root, "lifetimes_line", "lifetimes",
-            arena_printf(run->arena, "half of what was freed lived less than %s",
-                         estimated(run, ldexp((double)sums->life_unit_ns, (int)half), UNIT_NS)));
+    bool sampled = run->main.tables.sampled;
+    struct heap_half half = heap_sure_half_size(&run->main.tables.sure, sums);
+    double size = size_of(sums, half.at);
+    struct interval sizes = {size, size_of(sums, half.low), size_of(sums, half.high)};
+    bool any = any_of(sums->sizes, HEAP_SIZE_BUCKETS);
+    value_put_machine(root, "half_size_bytes_ci95",
+                      !any         ? value_na("sizes were not counted")
+                      : half.known ? heap_tables_range(&run->main.tables, sizes, UNIT_BYTES)
+                                   : value_na(few));
+    if (run->opts->diff || !any)
+        return;
+    const char *most = amount(run, (double)sums->all.size_max, UNIT_BYTES);
+    const char *largest = arena_printf(run->arena, "the largest%s for %s",
+                                       sampled ? " that was seen" : "", most);
+    put_line(root, "sizes_line", "sizes",
+             half.known
+                 ? arena_printf(run->arena, "half of the calls ask for at most %s%s, %s",
+                                estimated(run, size, UNIT_BYTES), range(run, sizes, UNIT_BYTES),
+                                largest)
+                 : arena_printf(run->arena, "n/a of half of the calls (%s), %s", few, largest));
+}
+
+static void put_lives_line(struct heap_run *run, struct value *root)
+{
+    const struct heap_sums *sums = &run->main.sums;
+    double unit = (double)sums->life_unit_ns;
+    struct heap_half half = heap_sure_half_life(&run->main.tables.sure, sums);
+    struct interval lives = {ldexp(unit, (int)half.at), ldexp(unit, (int)half.low),
+                             ldexp(unit, (int)half.high)};
+    if (unit <= 0 || !any_of(sums->lives, HEAP_LIFE_BUCKETS))
+        return;
+    value_put_for(root, SHOW_PEOPLE, "lifetimes_line", "lifetimes",
+                  half.known
+                      ? value_text(arena_printf(
+                            run->arena, "half of what was freed lived less than %s%s",
+                            estimated(run, lives.value, UNIT_NS), range(run, lives, UNIT_NS)))
+                      : value_na(few));
 }
 
 static void put_resident(struct heap_run *run, struct value *root)
@@ -221,13 +278,19 @@ static void put_totals(struct heap_run *run, struct value *root)
         sums->peak_known
             ? value_uint(side->heap.profile.processes[sums->peak_process].pid, UNIT_NONE)
             : value_na("the peak was not followed"));
-    if (run->opts->diff)
+    struct interval share = heap_sure_temporary(&side->tables.sure, &sums->all);
+    value_put_machine(root, "temporary_pct_ci95",
+                      heap_tables_range(&side->tables, interval_scale(share, 100), UNIT_PERCENT));
+    if (run->opts->diff) {
+        put_sizes_line(run, root);
         return; /* people see both sides in a table */
+    }
     value_put_for(root, SHOW_PEOPLE, "peak_line", "peak", peak_line(run));
     put_line(root, "allocated_line", "allocated", allocated_line(run));
     put_line(root, "leaked_line", "not freed", leaked_line(run));
     put_line(root, "temporary_line", "temporary", temporary_line(run));
-    put_shapes(run, root);
+    put_sizes_line(run, root);
+    put_lives_line(run, root);
     put_resident(run, root);
     put_mapped(run, root);
 }

@@ -428,8 +428,8 @@ static struct value summary_map(const struct run_facts *facts, size_t metric)
         {"max", s->max, true},
         {"p95", s->p95, s->p95_carried},
         {"p99", s->p99, s->p99_carried},
-        {"stddev", s->stddev, true},
-        {"mad", s->mad, true},
+        {"stddev", s->stddev, !isnan(s->stddev)},
+        {"mad", s->mad, !isnan(s->mad)},
         {"cv_percent", s->cv_percent, !isnan(s->cv_percent)},
         {"drift_percent", s->drift_percent, !isnan(s->drift_percent)},
     };

@@ -7,6 +7,7 @@
 #include <math.h>
 
 enum { SEED = 20, CURVE_POINTS = 60 };
+static const char one_run[] = "a step has one run only: --runs or --budget makes more";
 #define SURE     0.9 /* from this weight on a law is named alone */
 #define POSSIBLE 0.1 /* and from this one on beside others */
 
@@ -95,8 +96,9 @@ static struct value steps_value(const struct scale *scale)
                                ? value_real(s->p95 / reference_p95(scale), UNIT_NONE)
                                : value_na("the first step's p95 is 0");
         row->cells[at++] = isfinite(law) ? value_real(law, unit) : value_na("no law");
-        row->cells[at++] = isfinite(s->cv_percent) ? value_real(s->cv_percent, UNIT_PERCENT)
-                                                   : value_na("the mean is 0");
+        row->cells[at++] = isfinite(s->cv_percent)
+                               ? value_real(s->cv_percent, UNIT_PERCENT)
+                               : value_na(s->count > 1 ? "the mean is 0" : "one run");
         row->cells[at++] = values;
     }
     return table;
@@ -121,11 +123,12 @@ static struct value laws_value(const struct scale *scale)
             break;
         row->cells[0] = value_text(growth_law_name(fit->law));
         row->cells[1] = value_real(fit->weight * 100, UNIT_PERCENT);
-        row->cells[2] = value_real(fit->wins * 100, UNIT_PERCENT);
+        row->cells[2] = isnan(fit->wins) ? value_na("one run a size")
+                                         : value_real(fit->wins * 100, UNIT_PERCENT);
         row->cells[3] = value_real(fit->error * 100, UNIT_PERCENT);
         row->cells[4] = value_real(fit->base, UNIT_NONE);
         row->cells[5] = value_real(fit->factor, UNIT_NONE);
-        if (fit->weight < 0.005 && fit->wins < 0.005)
+        if (fit->weight < 0.005 && !(fit->wins >= 0.005))
             row->show = SHOW_MACHINE;
     }
     return table;
@@ -153,6 +156,11 @@ static const char *growth_words(const struct scale *scale)
                             "steps",
                             either, scale->steps[0].units, last->units);
     }
+    if (isnan(best->wins))
+        return arena_printf(arena,
+                            "%s fits best, but one run a size does not tell how sure that is: add "
+                            "more runs",
+                            law);
     if (best->wins < 0.8 || best->weight < next->weight * 2)
         return arena_printf(arena,
                             "%s fits best, but %s is not ruled out: add larger steps or more runs",
@@ -163,25 +171,51 @@ static const char *growth_words(const struct scale *scale)
                         last->units, last->units * 10, now, then);
 }
 
-static const char *scalability_words(const struct scale *scale)
+/* "; it is fastest at about 4 threads and slower beyond", or nothing. */
+static const char *peak_words(struct arena *arena, const struct scalability_fit *fit)
+{
+    if (!fit->has_peak)
+        return "";
+    double best = scalability_best(fit);
+    return arena_printf(arena, "; it is fastest at about %.0f thread%s and slower beyond", best,
+                        best == 1 ? "" : "s");
+}
+
+static const char *scalability_law_words(const struct scale *scale)
 {
     const struct scalability_fit *fit = &scale->scalability;
     struct arena *arena = scale->arena;
     if (fit->rate == 0)
         return "no law of scalability fits: the time does not fall with threads at all";
-    const char *peak = fit->has_peak
-                           ? arena_printf(arena,
-                                          "; it is fastest at about %.0f threads and slower "
-                                          "beyond",
-                                          fmax(1, round(fit->peak)))
-                           : "";
-    double limit = fit->contention > 0 ? 1 / fit->contention : INFINITY;
+    bool slower = fit->has_interval ? fit->two_high < 1 : scalability_at(fit, 2) < 1;
+    if (slower && fit->has_peak && scalability_best(fit) == 1)
+        return "slower from the second thread on: one thread is fastest";
     if (fit->contention < 0.005)
-        return arena_printf(arena, "nearly every thread counts in full%s", peak);
+        return arena_printf(arena, "nearly every thread counts in full%s", peak_words(arena, fit));
+    if (fit->contention > 0.9995)
+        return "more threads do not make it faster: all of the work is done one thread at a time";
     return arena_printf(arena,
                         "%.1f%% of the work is done one thread at a time, so no number of "
                         "threads makes it more than %.1f times as fast%s",
-                        fit->contention * 100, limit, peak);
+                        fit->contention * 100, 1 / fit->contention, peak_words(arena, fit));
+}
+
+static const char *scalability_words(const struct scale *scale)
+{
+    return arena_printf(scale->arena, "%s%s", scalability_law_words(scale),
+                        scale->scalability.has_interval
+                            ? ""
+                            : " (one run a step does not tell how sure that is: add more runs)");
+}
+
+static struct value pair_value(const struct scale *scale, double low, double high)
+{
+    struct value pair = value_list(scale->arena);
+    if (!scale->scalability.has_interval)
+        return value_na(one_run);
+    value_append(&pair, value_real(low, UNIT_NONE));
+    value_append(&pair, value_real(high, UNIT_NONE));
+    return pair;
 }
 
 static struct value scalability_value(const struct scale *scale)
@@ -189,15 +223,11 @@ static struct value scalability_value(const struct scale *scale)
     const struct scalability_fit *fit = &scale->scalability;
     struct value map = value_map(scale->arena);
     value_put(&map, "contention", "contention", value_real(fit->contention, UNIT_NONE));
-    struct value ci = value_list(scale->arena);
-    value_append(&ci, value_real(fit->contention_low, UNIT_NONE));
-    value_append(&ci, value_real(fit->contention_high, UNIT_NONE));
-    value_put(&map, "contention_ci95", "95%", ci);
+    value_put(&map, "contention_ci95", "95%",
+              pair_value(scale, fit->contention_low, fit->contention_high));
     value_put(&map, "coherency", "coherency", value_real(fit->coherency, UNIT_NONE));
-    ci = value_list(scale->arena);
-    value_append(&ci, value_real(fit->coherency_low, UNIT_NONE));
-    value_append(&ci, value_real(fit->coherency_high, UNIT_NONE));
-    value_put(&map, "coherency_ci95", "95%", ci);
+    value_put(&map, "coherency_ci95", "95%",
+              pair_value(scale, fit->coherency_low, fit->coherency_high));
     value_put(&map, "peak_threads", "peak at threads",
               fit->has_peak ? value_real(fit->peak, UNIT_NONE)
                             : value_na("it does not get slower with more threads"));

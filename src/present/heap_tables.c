@@ -29,6 +29,8 @@ enum {
     COL_ALLOCATED_BYTES,
     COL_INTERVAL,
     COL_PLUS_MINUS,
+    COL_CALLS_RANGE,
+    COL_LEAKED_RANGE,
     COL_FREES,
     COL_FREED_BYTES,
     COL_TEMPORARY,
@@ -92,6 +94,8 @@ static const struct heap_column {
                              ALL_VIEWS},
     [COL_INTERVAL] = {{"interval", "95%", SHOW_PEOPLE, true, false}, EVERY, ALL_VIEWS},
     [COL_PLUS_MINUS] = {{"plus_minus_bytes", "95%", SHOW_MACHINE, true, false}, EVERY, 0},
+    [COL_CALLS_RANGE] = {{"allocations_ci95", "95%", SHOW_MACHINE, true, false}, EVERY, 0},
+    [COL_LEAKED_RANGE] = {{"leaked_bytes_ci95", "95%", SHOW_MACHINE, true, false}, NOT_THREADS, 0},
     [COL_FREES] = {{"frees", "frees", SHOW_ALWAYS, true, false}, EVERY, IN(THREADS)},
     [COL_FREED_BYTES] = {{"freed_bytes", "freed", SHOW_ALWAYS, true, false}, EVERY, IN(THREADS)},
     [COL_TEMPORARY] = {{"temporary", "temporary", SHOW_ALWAYS, true, false}, EVERY, IN(TEMPORARY)},
@@ -222,6 +226,17 @@ static struct value interval(const struct heap_tables *tables, const struct heap
     return value_text(arena_printf(tables->arena, "±%s", text));
 }
 
+struct value heap_tables_range(const struct heap_tables *tables, struct interval range,
+                               enum unit unit)
+{
+    if (!tables->sampled)
+        return value_null();
+    struct value list = value_list(tables->arena);
+    value_append(&list, value_real(range.low, unit));
+    value_append(&list, value_real(range.high, unit));
+    return list;
+}
+
 static void figure_cells(const struct heap_tables *tables, const struct heap_figures *figures,
                          struct value *cells)
 {
@@ -237,6 +252,10 @@ static void figure_cells(const struct heap_tables *tables, const struct heap_fig
     cells[COL_ALLOCATED_BYTES] = value_uint(figures->allocated_bytes, UNIT_BYTES);
     cells[COL_INTERVAL] = interval(tables, figures);
     cells[COL_PLUS_MINUS] = plus_minus(tables, figures);
+    cells[COL_CALLS_RANGE] = heap_tables_range(
+        tables, heap_sure_calls(&tables->sure, figures, (int64_t)figures->allocations), UNIT_COUNT);
+    cells[COL_LEAKED_RANGE] = heap_tables_range(
+        tables, heap_sure_bytes(&tables->sure, figures, heap_live_bytes(figures)), UNIT_BYTES);
     cells[COL_FREES] = count(figures->frees);
     cells[COL_FREED_BYTES] = value_uint(figures->freed_bytes, UNIT_BYTES);
     cells[COL_TEMPORARY] = count(figures->temporary);
@@ -259,8 +278,9 @@ static void figure_cells(const struct heap_tables *tables, const struct heap_fig
     cells[COL_CHAIN_MAX] = count(figures->chain_max);
     cells[COL_CHAIN] = value_text(arena_printf(tables->arena, "%" PRIu64 "%s", figures->chain_max,
                                                figures->chain_max == HEAP_CHAIN_TOP ? "+" : ""));
-    static const unsigned exact[] = {COL_INTERVAL,  COL_PLUS_MINUS, COL_MAX_BYTES,
-                                     COL_CHAIN_MAX, COL_CHAIN,      COL_SAMPLES};
+    static const unsigned exact[] = {COL_INTERVAL,     COL_PLUS_MINUS, COL_CALLS_RANGE,
+                                     COL_LEAKED_RANGE, COL_MAX_BYTES,  COL_CHAIN_MAX,
+                                     COL_CHAIN,        COL_SAMPLES};
     cells[COL_SAMPLES] = count(figures->samples);
     for (unsigned i = 0; i < COLUMNS; i++) {
         bool is_exact = false;
@@ -467,7 +487,8 @@ void heap_tables_totals(const struct heap_tables *tables, struct value *map)
         COL_ALLOCATIONS,     COL_FREES,      COL_ALLOCATED_BYTES, COL_PLUS_MINUS,   COL_FREED_BYTES,
         COL_PEAK_BYTES,      COL_PEAK_COUNT, COL_LEAKED_BYTES,    COL_LEAKED_COUNT, COL_TEMPORARY,
         COL_TEMPORARY_BYTES, COL_MEAN_BYTES, COL_MAX_BYTES,       COL_MEAN_LIFE_MS, COL_GROWN,
-        COL_GROWN_BYTES,     COL_MOVED,      COL_CHAIN_MAX,       COL_SAMPLES,
+        COL_GROWN_BYTES,     COL_MOVED,      COL_CHAIN_MAX,       COL_SAMPLES,      COL_CALLS_RANGE,
+        COL_LEAKED_RANGE,
     };
     const struct heap_sums *sums = tables->sums;
     struct value cells[COLUMNS] = {0};

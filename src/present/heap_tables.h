@@ -15,7 +15,8 @@ struct heap_tables {
     size_t limit;        /* rows for people; 0: all */
     size_t machine_rows; /* rows for machines, beyond those of people */
     bool sampled;        /* what people are shown of calls, bytes and lives is estimated: "~" */
-    uint64_t start_ns;   /* times count from here */
+    struct heap_sure sure;
+    uint64_t start_ns; /* times count from here */
 };
 
 /* A figure that samples tell, where they do: an estimate. */
@@ -23,6 +24,10 @@ static inline struct value heap_tables_figure(const struct heap_tables *tables, 
 {
     return tables->sampled ? value_about(value) : value;
 }
+
+/* [low, high] for machines; null where every call was counted. */
+struct value heap_tables_range(const struct heap_tables *tables, struct interval range,
+                               enum unit unit);
 
 /* What a table is about: which columns people are shown. */
 enum heap_view {

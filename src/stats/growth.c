@@ -257,6 +257,14 @@ static int steps_check(const struct growth_step *steps, size_t count, size_t dif
     return different < different_min ? -ERANGE : 0;
 }
 
+static size_t runs_min(const struct growth_step *steps, size_t count)
+{
+    size_t min = SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        min = steps[i].runs < min ? steps[i].runs : min;
+    return min;
+}
+
 static size_t runs_max(const struct growth_step *steps, size_t count)
 {
     size_t max = 0;
@@ -301,14 +309,16 @@ int growth_fit(const struct growth_step *steps, size_t count, uint64_t seed,
     }
     free(scratch);
     for (int law = 0; law < GROWTH_LAWS; law++)
-        fits[law].wins /= GROWTH_DRAWS;
+        fits[law].wins = runs_min(steps, count) < GROWTH_RUNS_MIN ? NAN
+                                                                  : fits[law].wins / GROWTH_DRAWS;
     qsort(fits, GROWTH_LAWS, sizeof(fits[0]), better);
     memcpy(ret, fits, sizeof(fits));
     return 0;
 }
 
-/* cost/work * n = 1/rate + (contention/rate)*(n-1) + (coherency/rate)*n*(n-1): linear in the
- * three fractions. */
+/* cost/work * n = (1-contention)/rate + contention/rate * n + coherency/rate * n*(n-1): linear in
+ * the three fractions, and none of them negative is what keeps contention between 0 and 1. What
+ * grows by more than all of the work in turn is coherency. */
 static void fit_scalability(const double *threads, const double *costs, size_t count,
                             bool per_thread, struct scalability_fit *ret)
 {
@@ -318,20 +328,21 @@ static void fit_scalability(const double *threads, const double *costs, size_t c
         double work = per_thread ? n : 1;
         double y = costs[i] / work * n;
         s.term[i][0] = 1 / y;
-        s.term[i][1] = (n - 1) / y;
+        s.term[i][1] = n / y;
         s.term[i][2] = n * (n - 1) / y;
     }
     double x[UNKNOWNS_MAX] = {0};
     double sum = solve(&s, x);
     *ret = (struct scalability_fit){.error = sqrt(sum / (double)count)};
-    if (x[0] > 0) {
-        ret->rate = 1 / x[0];
-        ret->contention = x[1] / x[0];
-        ret->coherency = x[2] / x[0];
+    double one = x[0] + x[1]; /* the cost of one thread */
+    if (one > 0) {
+        ret->rate = 1 / one;
+        ret->contention = x[1] / one;
+        ret->coherency = x[2] / one;
     }
-    if (ret->coherency > 0 && ret->contention < 1) {
+    if (ret->coherency > 0) {
         ret->has_peak = true;
-        ret->peak = sqrt((1 - ret->contention) / ret->coherency);
+        ret->peak = fmax(1, sqrt((1 - ret->contention) / ret->coherency));
     }
 }
 
@@ -355,16 +366,22 @@ int scalability_fit(const struct growth_step *steps, size_t count, bool per_thre
     medians(steps, count, NULL, scratch, units, costs);
     struct scalability_fit fit, drawn;
     fit_scalability(units, costs, count, per_thread, &fit);
-    double contention[GROWTH_DRAWS], coherency[GROWTH_DRAWS];
+    double contention[GROWTH_DRAWS], coherency[GROWTH_DRAWS], two[GROWTH_DRAWS];
     for (int draw = 0; draw < GROWTH_DRAWS; draw++) {
         medians(steps, count, &seed, scratch, units, costs);
         fit_scalability(units, costs, count, per_thread, &drawn);
         contention[draw] = drawn.contention;
         coherency[draw] = drawn.coherency;
+        two[draw] = scalability_at(&drawn, 2);
     }
     free(scratch);
     interval(contention, GROWTH_DRAWS, &fit.contention_low, &fit.contention_high);
     interval(coherency, GROWTH_DRAWS, &fit.coherency_low, &fit.coherency_high);
+    interval(two, GROWTH_DRAWS, &fit.two_low, &fit.two_high);
+    fit.has_interval = runs_min(steps, count) >= GROWTH_RUNS_MIN;
+    if (!fit.has_interval)
+        fit.contention_low = fit.contention_high = fit.coherency_low = fit.coherency_high =
+            fit.two_low = fit.two_high = NAN;
     *ret = fit;
     return 0;
 }
@@ -373,4 +390,10 @@ double scalability_at(const struct scalability_fit *fit, double threads)
 {
     return threads /
            (1 + fit->contention * (threads - 1) + fit->coherency * threads * (threads - 1));
+}
+
+double scalability_best(const struct scalability_fit *fit)
+{
+    double below = floor(fit->peak);
+    return scalability_at(fit, below + 1) > scalability_at(fit, below) ? below + 1 : below;
 }

@@ -12,7 +12,7 @@
  *
  * Threads: the universal scalability law, throughput(n) =
  * rate*n / (1 + contention*(n-1) + coherency*n*(n-1)), none of the three
- * negative, fitted the same way. */
+ * negative and contention at most 1, since it is a share of the work, fitted the same way. */
 #pragma once
 
 #include "base/macros.h"
@@ -35,6 +35,7 @@ const char *growth_law_name(enum growth_law law); /* "n log n" */
 
 #define GROWTH_SYSTEMATIC 0.1
 enum { GROWTH_STEPS_MIN = 4, GROWTH_STEPS_MAX = 64, GROWTH_DRAWS = 500 };
+enum { GROWTH_RUNS_MIN = 2 /* of every step: drawn anew, a single run always says the same */ };
 
 /* One step: how many units, and the cost of every run at it. */
 struct growth_step {
@@ -48,7 +49,7 @@ struct growth_fit {
     double base;   /* a */
     double factor; /* b */
     double weight; /* what the steps can tell, 0 to 1 */
-    double wins;   /* share of the draws, 0 to 1 */
+    double wins;   /* share of the draws, 0 to 1; NaN under GROWTH_RUNS_MIN runs of a step */
     double error;  /* root mean square of the relative error, 0.05 is 5% */
 };
 
@@ -63,12 +64,14 @@ double growth_next(const double *units, const double *costs, size_t count, doubl
 
 struct scalability_fit {
     double rate;                            /* work per unit of cost of one thread */
-    double contention;                      /* 0: none; 0.05 limits the speed-up to 20 */
+    double contention;                      /* 0 to 1: none to all; 0.05 limits it to 20 times */
     double coherency;                       /* 0: never gets slower with more threads */
+    bool has_interval;                      /* GROWTH_RUNS_MIN runs of every step; else NaN */
     double contention_low, contention_high; /* 95%, by drawing runs anew */
     double coherency_low, coherency_high;
+    double two_low, two_high; /* 95% of the speed-up of two threads */
     bool has_peak;
-    double peak; /* threads beyond which it gets slower */
+    double peak; /* threads beyond which it gets slower, at least 1 */
     double error;
 };
 
@@ -78,3 +81,5 @@ MUST_USE int scalability_fit(const struct growth_step *steps, size_t count, bool
                              uint64_t seed, struct scalability_fit *ret);
 /* Speed-up over one thread. */
 double scalability_at(const struct scalability_fit *fit, double threads);
+/* The whole number of threads that is fastest, where there is a peak. */
+double scalability_best(const struct scalability_fit *fit);

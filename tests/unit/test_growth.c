@@ -244,6 +244,66 @@ static void perfect_scaling_has_no_contention_and_no_peak(void **state)
     assert_int_equal(scalability_fit(steps, 2, false, 1, &fit), -ERANGE);
 }
 
+/* `whyslow scale --threads 1,2,4 'sleep 0.{n}'` and its like: more than all of the work is in turn.
+ */
+static void what_gets_slower_with_threads_has_no_more_than_all_in_turn(void **state)
+{
+    (void)state;
+    static const double threads[] = {1, 2, 4};
+    static const double made[][3] = {
+        {101, 203, 401}, {103, 202, 398}, {311, 321, 341}, {90, 203, 430}, {1, 1000, 5}};
+    for (size_t kind = 0; kind < sizeof(made) / sizeof(made[0]); kind++) {
+        struct growth_step steps[3];
+        double costs[3][3];
+        for (size_t i = 0; i < 3; i++) {
+            for (size_t k = 0; k < 3; k++)
+                costs[i][k] = made[kind][i] * (1 + 0.002 * (double)k);
+            steps[i] = (struct growth_step){threads[i], costs[i], 3};
+        }
+        struct scalability_fit fit;
+        assert_int_equal(scalability_fit(steps, 3, false, 1, &fit), 0);
+        assert_true(fit.rate > 0);
+        assert_true(fit.contention >= 0 && fit.contention <= 1);
+        assert_true(fit.contention_low >= 0 && fit.contention_high <= 1);
+        assert_true(fit.coherency > 0 && fit.coherency_low >= 0);
+        assert_true(fit.has_peak && fit.peak >= 1);
+        assert_true(scalability_best(&fit) == 1);
+        assert_true(fit.two_high < 1); /* sure: no draw says otherwise */
+    }
+}
+
+static void the_fastest_number_of_threads_is_a_whole_one(void **state)
+{
+    (void)state;
+    /* Peak at 2.4: three threads are slower than two. At 1.45: two are faster than one. */
+    struct scalability_fit fit = {.has_peak = true, .coherency = 1 / (2.4 * 2.4), .peak = 2.4};
+    assert_true(scalability_best(&fit) == 2);
+    fit = (struct scalability_fit){.has_peak = true, .coherency = 1 / (1.45 * 1.45), .peak = 1.45};
+    assert_true(scalability_best(&fit) == 2);
+    fit = (struct scalability_fit){.has_peak = true, .contention = 1, .coherency = 0.1, .peak = 1};
+    assert_true(scalability_best(&fit) == 1);
+}
+
+static void one_run_a_step_has_no_interval(void **state)
+{
+    (void)state;
+    double costs[4][2] = {{101, 102}, {203, 204}, {301, 302}, {401, 402}};
+    struct growth_step steps[4];
+    for (size_t runs = 1; runs <= 2; runs++) {
+        for (size_t i = 0; i < 4; i++)
+            steps[i] = (struct growth_step){(double)i + 1, costs[i], i == 1 ? runs : 2};
+        struct scalability_fit fit;
+        struct growth_fit fits[GROWTH_LAWS];
+        assert_int_equal(scalability_fit(steps, 4, false, 1, &fit), 0);
+        assert_int_equal(growth_fit(steps, 4, 1, fits), 0);
+        assert_true(fit.has_interval == (runs == 2));
+        assert_true(isnan(fit.contention_low) == (runs == 1));
+        assert_true(isnan(fit.coherency_high) == (runs == 1));
+        for (size_t law = 0; law < GROWTH_LAWS; law++)
+            assert_true(isnan(fits[law].wins) == (runs == 1));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +317,9 @@ int main(void)
         cmocka_unit_test(steps_without_sense_are_refused),
         cmocka_unit_test(scalability_is_recovered),
         cmocka_unit_test(perfect_scaling_has_no_contention_and_no_peak),
+        cmocka_unit_test(what_gets_slower_with_threads_has_no_more_than_all_in_turn),
+        cmocka_unit_test(the_fastest_number_of_threads_is_a_whole_one),
+        cmocka_unit_test(one_run_a_step_has_no_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

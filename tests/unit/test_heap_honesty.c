@@ -126,8 +126,8 @@ static void samples_say_one_in_how_many_bytes(void **state)
     struct heap_honesty honesty = load(&arena, NULL, 0,
                                        "{\"tier\": \"user\", \"sample_bytes\": 524288}", true);
     assert_non_null(strstr(heap_honesty_line(&arena, &honesty),
-                           "sampled: one in 512 KiB on average, figures are estimates with 95% "
-                           "intervals"));
+                           "sampled: one in 512 KiB on average, figures are estimates, with 95% "
+                           "intervals in the head"));
 }
 
 static void what_was_not_seen_is_listed_with_how_much_and_why(void **state)

@@ -8,12 +8,13 @@
 static struct arena arena;
 static struct heap_sums sums;
 static struct heap_notes notes;
-static bool sampled;
+static uint64_t every; /* one in so many bytes is a sample; 0: every call */
 
 static void build(struct made_heap *made)
 {
     assert_int_equal(heap_sums_build(&arena, &made->heap, &sums), 0);
-    assert_int_equal(heap_notes_build(&arena, &sums, sampled, &notes), 0);
+    struct heap_sure sure = heap_sure_of(&sums, every);
+    assert_int_equal(heap_notes_build(&arena, &sums, &sure, &notes), 0);
 }
 
 static void end(struct made_heap *made)
@@ -222,13 +223,14 @@ static void what_samples_tell_is_said_with_a_tilde(void **state)
     static const char *const texts[HEAP_NOTE_KINDS] = {
         [HEAP_NOTE_GROWING] = "more at each of 3 snapshots: ~32.0 MiB to ~96.0 MiB, "
                               "~32.0 MiB a second, keep",
-        [HEAP_NOTE_NOT_FREED] = "~64.0 MiB in ~70,000 pieces not freed at the end, ~100% of the "
-                                "peak, keep",
-        [HEAP_NOTE_ONE_PLACE] = "~100% of the peak is of one function: ~64.0 MiB in ~70,000 "
-                                "pieces, keep",
-        [HEAP_NOTE_TEMPORARY] = "~90,000 of ~100,000 allocations (~90%) freed right after they "
-                                "were made, ~1.91 MiB together, spend",
-        [HEAP_NOTE_SMALL_PIECES] = "~100,000 allocations of ~20 B on average, ~59% of all, spend",
+        [HEAP_NOTE_NOT_FREED] = "~64.0 MiB (95%: 64.0 MiB to 64.0 MiB) in ~70,000 pieces not "
+                                "freed at the end, ~100% of the peak, keep",
+        [HEAP_NOTE_ONE_PLACE] = "~100% of the peak is of one function: ~64.0 MiB (95%: 64.0 MiB to "
+                                "64.0 MiB) in ~70,000 pieces, keep",
+        [HEAP_NOTE_TEMPORARY] = "~90,000 (95%: 90,000 to 90,003) of ~100,000 allocations (~90%) "
+                                "freed right after they were made, ~1.91 MiB together, spend",
+        [HEAP_NOTE_SMALL_PIECES] = "~100,000 (95%: 100,000 to 100,003) allocations of ~20 B on "
+                                   "average, ~59% of all, spend",
         [HEAP_NOTE_GROWN_AGAIN] = "the same memory grown up to 9 times in turn: ~400 reallocations "
                                   "to a larger size, ~300 of them moved, keep",
         [HEAP_NOTE_RESIDENT] = "when the heap held ~64.0 MiB, 200 MiB were resident: what the "
@@ -258,14 +260,51 @@ static void what_samples_tell_is_said_with_a_tilde(void **state)
     made->process_rows[1].tally.failed = 2;
     made->moments[0] = (struct heap_moment){1, 1000, 64 * MIB, 200 * (uint64_t)MIB};
     made->heap.moment_count = 1;
-    sampled = true;
+    every = 1;
     build(made);
-    sampled = false;
+    every = 0;
     for (int kind = 0; kind < HEAP_NOTE_KINDS; kind++) {
         assert_non_null(note_of((enum heap_note_kind)kind));
         assert_string_equal(note_of((enum heap_note_kind)kind)->text, texts[kind]);
     }
     end(made);
+}
+
+/* `--sample 512KiB` saw two pieces: 1.00 MiB ± 1.39 MiB. */
+static void of_what_may_as_well_be_nothing_no_note_is_made(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t samples;
+        bool noted;
+    } cases[] = {{2, false}, {3, false}, {4, true}, {40, true}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint64_t bytes = cases[i].samples * 512 * KIB, calls = cases[i].samples * 5243;
+        struct made_heap *made = made_heap_new();
+        *made_heap_site(made, 1, "malloc;keep;main") = (struct heap_tally){
+            .allocations = calls,
+            .allocated_bytes = bytes,
+            .peak_bytes = (int64_t)bytes,
+            .peak_count = (int64_t)calls,
+            .samples = cases[i].samples,
+            .variance = (double)cases[i].samples * 512 * KIB * 512 * KIB,
+        };
+        made->process_rows[1].tally.sizes[7] = calls; /* 64 to 127 B */
+        for (uint64_t s = 0; s < 3; s++) {
+            made_heap_snapshot(made, 1, 1000 * s + 1000);
+            made_heap_lives(made, "malloc;keep;main", (int64_t)(s * bytes / 2));
+        }
+        peak(made, bytes);
+        every = 512 * KIB;
+        build(made);
+        every = 0;
+        assert_int_equal(note_of(HEAP_NOTE_NOT_FREED) != NULL, cases[i].noted);
+        assert_int_equal(note_of(HEAP_NOTE_ONE_PLACE) != NULL, cases[i].noted);
+        assert_int_equal(note_of(HEAP_NOTE_GROWING) != NULL, cases[i].noted);
+        if (cases[i].noted)
+            assert_non_null(strstr(note_of(HEAP_NOTE_NOT_FREED)->text, "(95%: "));
+        end(made);
+    }
 }
 
 int main(void)
@@ -281,6 +320,7 @@ int main(void)
         cmocka_unit_test(calls_that_failed_are_noted),
         cmocka_unit_test(of_a_kind_the_largest_are_kept_and_the_rest_counted),
         cmocka_unit_test(what_samples_tell_is_said_with_a_tilde),
+        cmocka_unit_test(of_what_may_as_well_be_nothing_no_note_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
