@@ -10,8 +10,9 @@
 #include <errno.h>
 
 enum {
-    PATH_SHARE = 100,      /* on the critical path: at least 1/100 of it */
-    TIMER_COUNT = 3,       /* as often at one stack: a habit */
+    PATH_SHARE = 100, /* on the critical path: at least 1/100 of it */
+    TIMER_COUNT = 3,  /* as often at one stack: a habit */
+    CUTS_MAX = 2,     /* a run is ended by one signal, and by a second when it does not heed it */
     TIMER_LIFE_TENTHS = 9, /* a timer thread: so much of its life is sleep */
 };
 
@@ -29,6 +30,7 @@ struct judge {
     struct wait_stacks stacks;
     struct map_u64 path_at;  /* thread and stack to ns on the path */
     struct map_u64 timed_at; /* process and stack to waits that a time limit ended */
+    struct map_u64 cut_at;   /* the same to waits that a signal from outside ended */
     struct map_u64 other_at; /* the same to waits that something else ended */
 };
 
@@ -42,7 +44,7 @@ struct view {
     enum wait_family family;
     enum waker waker;
     bool matters;    /* on the critical path, or the root's main thread */
-    bool only_timed; /* at this stack nothing but time limits ended a wait */
+    bool only_timed; /* at this stack nothing but time limits, and the run's end, ended a wait */
     uint64_t timed;  /* how often */
 };
 
@@ -105,11 +107,20 @@ static int facts_gather(struct judge *judge)
         if (r == 0 && is_timed(info))
             r = add(&judge->timed_at, at, count);
         else if (r == 0 && !open)
-            r = add(&judge->other_at, at, count);
+            r = add(waits_is_cut(waits, info) ? &judge->cut_at : &judge->other_at, at, count);
         if (r < 0)
             return r;
     }
     return 0;
+}
+
+/* Where only limits end waits the one that the run's own end ended would have gone on to its limit,
+ * too. */
+static bool is_only_timed(const struct judge *judge, const struct wait_info *info, uint64_t at)
+{
+    bool timed = is_timed(info) ||
+                 (waits_is_cut(judge->waits, info) && found(&judge->timed_at, at) > 0);
+    return timed && found(&judge->other_at, at) == 0 && found(&judge->cut_at, at) <= CUTS_MAX;
 }
 
 static bool is_on_path(const struct judge *judge, uint32_t thread, uint32_t stack)
@@ -385,7 +396,7 @@ static struct view view_of(struct judge *judge, const struct wait_info *info)
 {
     const struct waits *waits = judge->waits;
     uint64_t at = key_of(process_of(waits, info->thread), info->stack);
-    struct view view = {
+    return (struct view){
         .judge = judge,
         .info = info,
         .object = &waits->objects[info->object],
@@ -394,10 +405,9 @@ static struct view view_of(struct judge *judge, const struct wait_info *info)
         .family = wait_family_of(&judge->families, info->syscall),
         .waker = waker_of(waits, info),
         .matters = is_main(waits, info->thread) || is_on_path(judge, info->thread, info->stack),
+        .only_timed = is_only_timed(judge, info, at),
         .timed = found(&judge->timed_at, at),
     };
-    view.only_timed = is_timed(info) && found(&judge->other_at, at) == 0;
-    return view;
 }
 
 /* What the sleeps of a thread come to. */
@@ -521,6 +531,7 @@ int wait_classes_build(struct arena *arena, const struct waits *waits,
         sum(waits, &classes);
     map_u64_deinit(&judge.path_at);
     map_u64_deinit(&judge.timed_at);
+    map_u64_deinit(&judge.cut_at);
     map_u64_deinit(&judge.other_at);
     if (r == 0)
         *ret = classes;

@@ -163,7 +163,8 @@ struct wait_stack wait_stack_read(const struct profile *profile, uint32_t stack)
 {
     struct reading reading = {0};
     unsigned walked = 0;
-    for (uint32_t at = stack; at != 0 && walked < FRAMES_WALKED_MAX; walked++) {
+    for (uint32_t at = stack; at != 0 && at < profile->stack_count && walked < FRAMES_WALKED_MAX;
+         walked++) {
         const struct profile_frame *frame = &profile->frames[profile->stacks[at].frame];
         for (uint32_t i = 0; i < frame->place_count && reading.places < PLACES_READ_MAX; i++)
             function_read(&reading,

@@ -338,6 +338,53 @@ static void an_event_loop_that_is_woken_at_times_is_idle_also_when_its_limit_end
     world_end(&world);
 }
 
+/* A main thread that looks at a condition again and again when the run is cut short. */
+static void a_wait_that_the_runs_end_ended_says_nothing_of_its_condition(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t flags;
+        enum by by;
+        uint64_t count;
+        enum wait_class limits, last;
+    } ends[] = {
+        {WAIT_LIMITED, NOBODY, 1, WAIT_CLASS_TIMER, WAIT_CLASS_TIMER}, /* killed */
+        {WAIT_LIMITED | WAIT_OPEN, NOBODY, 1, WAIT_CLASS_TIMER, WAIT_CLASS_TIMER},
+        {WAIT_LIMITED, NOBODY, 2, WAIT_CLASS_TIMER, WAIT_CLASS_TIMER}, /* told, then killed */
+        {WAIT_LIMITED, NOBODY, 3, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},   /* somebody signals it */
+        {WAIT_LIMITED, SAME, 1, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},
+        {WAIT_LIMITED, CHILD_OF_TREE, 1, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},
+        /* Without privileges nobody knows who it was. */
+        {WAIT_LIMITED | WAIT_SAMPLED, NOBODY, 1, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        struct world world;
+        world_begin(&world);
+        struct wait_case wait = {C(TIMER),
+                                 "futex",
+                                 TIMED,
+                                 "main look pthread_cond_timedwait",
+                                 OBJECT_FUTEX,
+                                 0,
+                                 "",
+                                 MAIN,
+                                 0,
+                                 "",
+                                 true,
+                                 WAIT_FUTEX_BITSET};
+        uint32_t row = case_put(&world, &wait, 8, 800 * MS);
+        struct wait_info info = world.made->rows[row].info;
+        info.flags = ends[i].flags;
+        if (ends[i].by != NOBODY)
+            info.waker_thread = world.threads[ends[i].by == SAME ? WORKER : OTHER];
+        uint32_t last = made_waits_row(world.made, &info, ends[i].count, 90 * MS);
+        world_judge(&world);
+        assert_int_equal(world.classes.rows[row], ends[i].limits);
+        assert_int_equal(world.classes.rows[last], ends[i].last);
+        world_end(&world);
+    }
+}
+
 static void a_thread_that_only_sleeps_is_idle_unless_it_matters(void **state)
 {
     (void)state;
@@ -603,6 +650,7 @@ int main(void)
         cmocka_unit_test(every_rule_gives_its_class_and_a_reason),
         cmocka_unit_test(below_one_percent_of_the_path_is_not_on_it),
         cmocka_unit_test(an_event_loop_that_is_woken_at_times_is_idle_also_when_its_limit_ends_it),
+        cmocka_unit_test(a_wait_that_the_runs_end_ended_says_nothing_of_its_condition),
         cmocka_unit_test(a_thread_that_only_sleeps_is_idle_unless_it_matters),
         cmocka_unit_test(classes_and_what_is_unaccounted_for_make_up_a_life),
         cmocka_unit_test(causes_name_the_call_and_what_it_is_about),
