@@ -14,7 +14,10 @@ enum {
     TIMER_COUNT = 3,  /* as often at one stack: a habit */
     CUTS_MAX = 2,     /* a run is ended by one signal, and by a second when it does not heed it */
     TIMER_LIFE_TENTHS = 9, /* a timer thread: so much of its life is sleep */
+    GUESSED_SHARE = 10,    /* below 1/10 of the time: no evidence */
 };
+/* Longer waits are only told of what they were seen in (collect/offcpu_user_parts.h). */
+static const uint64_t guessed_ns_max = 52000000;
 
 enum waker { WAKER_NONE, WAKER_OUTSIDE, WAKER_OTHER_PROCESS, WAKER_SAME_PROCESS };
 
@@ -32,6 +35,8 @@ struct judge {
     struct map_u64 timed_at; /* process and stack to waits that a time limit ended */
     struct map_u64 cut_at;   /* the same to waits that a signal from outside ended */
     struct map_u64 other_at; /* the same to waits that something else ended */
+    /* The same to ns: of waits that a time limit ended, and of those that nobody may have seen. */
+    struct map_u64 timed_ns_at, guessed_ns_at;
 };
 
 /* One wait with all that the rules ask about. */
@@ -92,6 +97,20 @@ static uint32_t process_of(const struct waits *waits, uint32_t thread)
     return waits->profile.threads[thread].process;
 }
 
+static int timed_add(struct judge *judge, uint64_t at, const struct wait_tally *tally)
+{
+    int r = add(&judge->timed_at, at, tally->count);
+    return r < 0 ? r : add(&judge->timed_ns_at, at, tally->total_ns);
+}
+
+/* User tier: a short wait that nobody looked at is taken for what was seen of its thread before,
+ * and may have been for something else. */
+static bool maybe_guessed(const struct wait_row *row)
+{
+    return (row->info.flags & WAIT_SAMPLED) && !(row->info.flags & WAIT_OPEN) &&
+           row->tally.max_ns <= guessed_ns_max;
+}
+
 static int facts_gather(struct judge *judge)
 {
     const struct waits *waits = judge->waits;
@@ -105,7 +124,9 @@ static int facts_gather(struct judge *judge)
         bool open = info->flags & WAIT_OPEN;
         int r = add(&judge->path_at, key_of(info->thread, info->stack), on_path);
         if (r == 0 && is_timed(info))
-            r = add(&judge->timed_at, at, count);
+            r = timed_add(judge, at, &waits->rows[i].tally);
+        else if (r == 0 && maybe_guessed(&waits->rows[i]))
+            r = add(&judge->guessed_ns_at, at, waits->rows[i].tally.total_ns);
         else if (r == 0 && !open)
             r = add(waits_is_cut(waits, info) ? &judge->cut_at : &judge->other_at, at, count);
         if (r < 0)
@@ -120,7 +141,8 @@ static bool is_only_timed(const struct judge *judge, const struct wait_info *inf
 {
     bool timed = is_timed(info) ||
                  (waits_is_cut(judge->waits, info) && found(&judge->timed_at, at) > 0);
-    return timed && found(&judge->other_at, at) == 0 && found(&judge->cut_at, at) <= CUTS_MAX;
+    return timed && found(&judge->other_at, at) == 0 && found(&judge->cut_at, at) <= CUTS_MAX &&
+           found(&judge->guessed_ns_at, at) * GUESSED_SHARE <= found(&judge->timed_ns_at, at);
 }
 
 static bool is_on_path(const struct judge *judge, uint32_t thread, uint32_t stack)
@@ -533,6 +555,8 @@ int wait_classes_build(struct arena *arena, const struct waits *waits,
     map_u64_deinit(&judge.timed_at);
     map_u64_deinit(&judge.cut_at);
     map_u64_deinit(&judge.other_at);
+    map_u64_deinit(&judge.timed_ns_at);
+    map_u64_deinit(&judge.guessed_ns_at);
     if (r == 0)
         *ret = classes;
     return r;

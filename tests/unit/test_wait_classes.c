@@ -385,6 +385,35 @@ static void a_wait_that_the_runs_end_ended_says_nothing_of_its_condition(void **
     }
 }
 
+/* Without privileges short waits that nobody looked at are taken for those that were seen. */
+static void what_may_be_a_guess_does_not_say_that_something_else_ended_a_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t count, ms;
+        enum wait_class class;
+    } others[] = {
+        {4, 60, WAIT_CLASS_TIMER},
+        {4, 61, WAIT_CLASS_IDLE}, /* more than a tenth */
+        {1, 52, WAIT_CLASS_TIMER},
+        {1, 53, WAIT_CLASS_IDLE}, /* too long to be a guess */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        struct world world;
+        world_begin(&world);
+        struct wait_case timed = {
+            C(TIMER), "poll", TIMED | WAIT_SAMPLED, "main sleep", 0, 0, "", MAIN, 0, "", true, 0};
+        uint32_t row = case_put(&world, &timed, 1, 600 * MS);
+        struct wait_info other = world.made->rows[row].info;
+        other.flags = WAIT_LIMITED | WAIT_SAMPLED;
+        uint32_t short_row = made_waits_row(world.made, &other, others[i].count, others[i].ms * MS);
+        world_judge(&world);
+        assert_int_equal(world.classes.rows[row], others[i].class);
+        assert_int_equal(world.classes.rows[short_row], WAIT_CLASS_IDLE);
+        world_end(&world);
+    }
+}
+
 static void a_thread_that_only_sleeps_is_idle_unless_it_matters(void **state)
 {
     (void)state;
@@ -651,6 +680,7 @@ int main(void)
         cmocka_unit_test(below_one_percent_of_the_path_is_not_on_it),
         cmocka_unit_test(an_event_loop_that_is_woken_at_times_is_idle_also_when_its_limit_ends_it),
         cmocka_unit_test(a_wait_that_the_runs_end_ended_says_nothing_of_its_condition),
+        cmocka_unit_test(what_may_be_a_guess_does_not_say_that_something_else_ended_a_wait),
         cmocka_unit_test(a_thread_that_only_sleeps_is_idle_unless_it_matters),
         cmocka_unit_test(classes_and_what_is_unaccounted_for_make_up_a_life),
         cmocka_unit_test(causes_name_the_call_and_what_it_is_about),
