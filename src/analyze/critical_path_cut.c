@@ -11,7 +11,7 @@
 static bool is_for_threads(const struct waits *waits, const struct path_event *event)
 {
     enum wait_sign sign = wait_stack_read(&waits->profile, waits->rows[event->row].info.stack).sign;
-    return sign == SIGN_CONDITION || sign == SIGN_JOIN;
+    return sign == SIGN_CONDITION || sign == SIGN_SEMAPHORE || sign == SIGN_JOIN;
 }
 
 static bool is_at_work(const struct waits *waits, const struct path_threads *threads,

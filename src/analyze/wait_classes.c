@@ -37,6 +37,9 @@ struct judge {
     struct map_u64 other_at; /* the same to waits that something else ended */
     /* The same to ns: of waits that a time limit ended, and of those that nobody may have seen. */
     struct map_u64 timed_ns_at, guessed_ns_at;
+    struct map_u64 waits_at; /* object and thread to waits */
+    struct map_u64 given_at; /* object to waits that a thread of the tree ended */
+    struct map_u64 held_at;  /* the same of a thread that waits there itself */
 };
 
 /* One wait with all that the rules ask about. */
@@ -145,6 +148,30 @@ static bool is_only_timed(const struct judge *judge, const struct wait_info *inf
            found(&judge->guessed_ns_at, at) * GUESSED_SHARE <= found(&judge->timed_ns_at, at);
 }
 
+/* Who gives at a futex, and do they take there, too? */
+static int givers_gather(struct judge *judge)
+{
+    const struct waits *waits = judge->waits;
+    int r = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 1; i < waits->row_count && r == 0; i++) {
+            const struct wait_info *info = &waits->rows[i].info;
+            uint64_t count = waits->rows[i].tally.count;
+            if (info->kind != WAIT_BLOCKED || waits->objects[info->object].kind != OBJECT_FUTEX)
+                continue;
+            if (pass == 0) {
+                r = add(&judge->waits_at, key_of(info->object, info->thread), count);
+                continue;
+            }
+            if (info->waker_thread == 0)
+                continue;
+            r = add(&judge->given_at, info->object, count);
+            if (r == 0 && found(&judge->waits_at, key_of(info->object, info->waker_thread)) > 0)
+                r = add(&judge->held_at, info->object, count);
+        }
+    return r;
+}
+
 static bool is_on_path(const struct judge *judge, uint32_t thread, uint32_t stack)
 {
     if (!judge->path || judge->path->na || judge->path->ns == 0)
@@ -175,6 +202,20 @@ static struct verdict judge_condition(const struct view *view)
     return (struct verdict){WAIT_CLASS_IDLE, "a condition of an idle worker"};
 }
 
+/* Signalled as a condition is, and held by nobody: unless those who post it take it, too, as they
+ * do with a lock. */
+static struct verdict judge_semaphore(const struct view *view)
+{
+    uint64_t given = found(&view->judge->given_at, view->info->object);
+    if (given > 0 && found(&view->judge->held_at, view->info->object) * 2 >= given)
+        return (struct verdict){WAIT_CLASS_LOCK, "a semaphore that those who take it post"};
+    if (view->only_timed)
+        return (struct verdict){WAIT_CLASS_TIMER, "a semaphore that only its time limit ended"};
+    if (view->matters)
+        return (struct verdict){WAIT_CLASS_LOCK, "a semaphore on the critical path"};
+    return (struct verdict){WAIT_CLASS_IDLE, "a semaphore of an idle worker"};
+}
+
 static struct verdict judge_futex(const struct view *view)
 {
     uint32_t detail = view->info->detail;
@@ -191,6 +232,8 @@ static struct verdict judge_futex(const struct view *view)
         return (struct verdict){WAIT_CLASS_LOCK, "held by another thread"};
     if (sign == SIGN_CONDITION)
         return judge_condition(view);
+    if (sign == SIGN_SEMAPHORE)
+        return judge_semaphore(view);
     if (detail == WAIT_FUTEX_VALUE_2 || detail == WAIT_FUTEX_PI)
         return (struct verdict){WAIT_CLASS_LOCK, "waited for as a mutex is"};
     if (detail == WAIT_FUTEX_VALUE_0)
@@ -539,6 +582,8 @@ int wait_classes_build(struct arena *arena, const struct waits *waits,
     int r = made ? wait_stacks_init(arena, &waits->profile, &judge.stacks) : -ENOMEM;
     if (r == 0)
         r = facts_gather(&judge);
+    if (r == 0)
+        r = givers_gather(&judge);
     for (uint32_t i = 1; i < rows && r == 0; i++) {
         struct view view = view_of(&judge, &waits->rows[i].info);
         struct verdict verdict = waits->rows[i].info.kind == WAIT_HOLD
@@ -557,6 +602,9 @@ int wait_classes_build(struct arena *arena, const struct waits *waits,
     map_u64_deinit(&judge.other_at);
     map_u64_deinit(&judge.timed_ns_at);
     map_u64_deinit(&judge.guessed_ns_at);
+    map_u64_deinit(&judge.waits_at);
+    map_u64_deinit(&judge.given_at);
+    map_u64_deinit(&judge.held_at);
     if (r == 0)
         *ret = classes;
     return r;

@@ -167,7 +167,15 @@ static const struct wait_case cases[] = {
     {C(LOCK), "futex", 0, "main", OBJECT_FUTEX, 0, "p", WORKER, SAME, "", 0, WAIT_FUTEX_PI},
     {C(LOCK), "futex", 0, "main ___pthread_rwlock_rdlock", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0,
      WAIT_FUTEX_BITSET},
-    {C(LOCK), "futex", 0, "main __new_sem_wait_slow64", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0,
+    {C(IDLE), "futex", 0, "main __new_sem_wait_slow64", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0,
+     WAIT_FUTEX_BITSET},
+    {C(LOCK), "futex", 0, "main __new_sem_wait_slow64", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 1,
+     WAIT_FUTEX_BITSET},
+    {C(IDLE), "futex", 0, "GangWorker::loop() sem_wait do_futex_wait", OBJECT_FUTEX, 0, "", WORKER,
+     NOBODY, "", 0, WAIT_FUTEX_BITSET},
+    {C(LOCK), "futex", 0, "main sem_wait", OBJECT_FUTEX, 0, "", MAIN, SAME, "", 0,
+     WAIT_FUTEX_BITSET},
+    {C(TIMER), "futex", TIMED, "main sem_timedwait", OBJECT_FUTEX, 0, "", MAIN, 0, "", 0,
      WAIT_FUTEX_BITSET},
     {C(LOCK), "futex", 0, "main", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0, WAIT_FUTEX_OTHER},
     {C(IDLE), "futex", 0, "start_thread worker ___pthread_cond_wait", OBJECT_FUTEX, 0, "", WORKER,
@@ -410,6 +418,40 @@ static void what_may_be_a_guess_does_not_say_that_something_else_ended_a_wait(vo
         world_judge(&world);
         assert_int_equal(world.classes.rows[row], others[i].class);
         assert_int_equal(world.classes.rows[short_row], WAIT_CLASS_IDLE);
+        world_end(&world);
+    }
+}
+
+/* Off the critical path: by who posts it. */
+static void a_semaphore_that_its_takers_post_is_a_lock(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t by_taker, by_main;
+        enum wait_class class;
+    } posts[] = {
+        {4, 0, WAIT_CLASS_LOCK},
+        {4, 4, WAIT_CLASS_LOCK}, /* somebody else let them in at first */
+        {4, 5, WAIT_CLASS_IDLE}, /* what is given out by one, and at times by who has too much */
+        {0, 9, WAIT_CLASS_IDLE},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(posts); i++) {
+        struct world world;
+        world_begin(&world);
+        struct wait_case wait = {C(LOCK),      "futex", 0,     "worker sem_wait",
+                                 OBJECT_FUTEX, 0,       "",    WORKER,
+                                 NOBODY,       "",      false, WAIT_FUTEX_BITSET};
+        uint32_t open = case_put(&world, &wait, 1, MS), rows[2];
+        struct wait_info info = world.made->rows[open].info;
+        info.thread = world.threads[OTHER];
+        info.waker_thread = world.threads[WORKER];
+        rows[0] = made_waits_row(world.made, &info, posts[i].by_taker, 20 * MS + 1);
+        info.waker_thread = world.threads[MAIN];
+        rows[1] = made_waits_row(world.made, &info, posts[i].by_main, 20 * MS + 1);
+        world_judge(&world);
+        assert_int_equal(world.classes.rows[open], posts[i].class);
+        assert_int_equal(world.classes.rows[rows[0]], posts[i].class);
+        assert_int_equal(world.classes.rows[rows[1]], posts[i].class);
         world_end(&world);
     }
 }
@@ -681,6 +723,7 @@ int main(void)
         cmocka_unit_test(an_event_loop_that_is_woken_at_times_is_idle_also_when_its_limit_ends_it),
         cmocka_unit_test(a_wait_that_the_runs_end_ended_says_nothing_of_its_condition),
         cmocka_unit_test(what_may_be_a_guess_does_not_say_that_something_else_ended_a_wait),
+        cmocka_unit_test(a_semaphore_that_its_takers_post_is_a_lock),
         cmocka_unit_test(a_thread_that_only_sleeps_is_idle_unless_it_matters),
         cmocka_unit_test(classes_and_what_is_unaccounted_for_make_up_a_life),
         cmocka_unit_test(causes_name_the_call_and_what_it_is_about),
