@@ -378,6 +378,8 @@ static int path_build(struct arena *arena, const struct waits *waits, bool chain
     struct walk walk = {.waits = waits, .rows = path.waits, .chain = chain};
     walk.now_ns = waits->threads[root].end_ns;
     int r = path_threads_build(arena, waits, &walk.threads);
+    if (r == 0)
+        path_threads_cut(waits, &walk.threads);
     if (r == 0 && chain)
         r = path_threads_ends(waits, &walk.threads);
     struct frame frame = {root, waits->threads[root].start_ns, NULL};

@@ -1,6 +1,8 @@
 /* What the files of the critical path share; nobody else includes this.
  *
  * critical_path_threads.c  every thread's long waits in order, and what lies between them
+ * critical_path_cut.c      a run that was cut short: what its last wait was for
+ * critical_path_ends.c     waits for processes whose waker nobody saw
  * critical_path.c          the walk backwards, steps and shares */
 #pragma once
 
@@ -24,6 +26,9 @@ struct path_short {
     double density;
     double carry_ns; /* charged, but too little so far for a step */
 };
+
+/* Who is back at the same place this soon has only looked, and waits on. */
+#define PATH_LOOK_NS_MAX 1000000u
 
 /* Rows beyond this many of a thread, the least of them, share one place in each span. */
 enum { PATH_SHORT_MAX = 32 };
@@ -52,6 +57,11 @@ MUST_USE int path_threads_build(struct arena *arena, const struct waits *waits,
                                 struct path_threads *ret);
 /* Waits for a process whose waker nobody saw: then it is the child whose end was the wait's. */
 MUST_USE int path_threads_ends(const struct waits *waits, struct path_threads *threads);
+/* The last wait of the root's main thread, when the run was cut short in it. */
+void path_threads_cut(const struct waits *waits, struct path_threads *threads);
+/* Is the second the same wait as the first, which only its time limit or a signal had ended? */
+bool path_goes_on(const struct waits *waits, const struct path_event *first,
+                  const struct path_event *second);
 /* Who ended the waits of a row: a thread of the recording, 0 if none. */
 uint32_t path_waker_of(const struct waits *waits, uint32_t row);
 /* The last event of a thread that began before `time_ns`; NULL if none. */

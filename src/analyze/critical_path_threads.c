@@ -14,8 +14,6 @@
 static const double accounted_enough = 0.99;
 /* What an announcement may be late by, when one name takes over from another. */
 static const uint64_t name_gap_ns_max = 1000000;
-/* Who is back at the same place this soon has only looked, and waits on. */
-static const uint64_t look_ns_max = 1000000;
 
 static uint32_t row_thread(const struct waits *waits, uint32_t row)
 {
@@ -65,15 +63,14 @@ uint32_t path_waker_of(const struct waits *waits, uint32_t row)
     return waker < waits->profile.thread_count && waker != info->thread ? waker : 0;
 }
 
-/* Is the second the same wait as the first, which only its time limit had ended? The object may
- * be another: glibc's condition variables have two, by turns. */
-static bool goes_on(const struct waits *waits, const struct path_event *first,
-                    const struct path_event *second)
+/* The object may be another: glibc's condition variables have two, by turns. */
+bool path_goes_on(const struct waits *waits, const struct path_event *first,
+                  const struct path_event *second)
 {
     const struct wait_info *a = &waits->rows[first->row].info, *b = &waits->rows[second->row].info;
-    return (a->flags & WAIT_LIMITED) && (a->flags & WAIT_BY_INTERRUPT) && a->stack != 0 &&
-           a->stack == b->stack && a->syscall == b->syscall &&
-           second->start_ns - first->run_ns <= look_ns_max;
+    bool limit = (a->flags & WAIT_LIMITED) && (a->flags & WAIT_BY_INTERRUPT);
+    return (limit || waits_is_cut(waits, a)) && a->stack != 0 && a->stack == b->stack &&
+           a->syscall == b->syscall && second->start_ns - first->run_ns <= PATH_LOOK_NS_MAX;
 }
 
 /* Waits with a time limit, again and again, are one wait for whoever ends the last of them. */
@@ -83,7 +80,7 @@ static void wakers_find(const struct waits *waits, const struct path_thread *thr
     for (size_t i = thread->event_count; i-- > 0;) {
         events[i].waker = path_waker_of(waits, events[i].row);
         if (events[i].waker == 0 && i + 1 < thread->event_count &&
-            goes_on(waits, &events[i], &events[i + 1]))
+            path_goes_on(waits, &events[i], &events[i + 1]))
             events[i].waker = events[i + 1].waker;
     }
 }

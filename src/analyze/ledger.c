@@ -214,7 +214,7 @@ static const struct ledger_rule rules[] = {
         .rejects_below = 0.05,
         .class = WAIT_CLASS_TIMER,
         .claim = claim_class,
-        .angles = WAITS_ANGLES,
+        .angles = {ledger_sampling_waits, ledger_tracing_sleep, ledger_counting_waits},
     },
     {
         .id = "kernel_time",

@@ -164,6 +164,35 @@ struct angle_word ledger_tracing_starvation(const struct ledger_facts *facts,
                        rule->what, rule->claim(facts, rule) * 100);
 }
 
+/* Idle waits on the path with a time limit of which nobody knows whether it ended them: a sleep
+ * may be made of them. */
+static double maybe_sleeping(const struct ledger_facts *facts)
+{
+    const struct evidence *evidence = facts->evidence;
+    const struct critical_path *path = &evidence->path;
+    uint64_t ns = 0;
+    for (size_t i = 1; i < evidence->waits.row_count && !path->na && path->ns > 0; i++) {
+        uint32_t flags = evidence->waits.rows[i].info.flags;
+        bool unknown = (flags & WAIT_SAMPLED) && (flags & WAIT_LIMITED);
+        if (unknown && evidence->classes.rows[i] == WAIT_CLASS_IDLE)
+            ns += path->waits[i];
+    }
+    return ns > 0 ? (double)ns / (double)path->ns : 0;
+}
+
+struct angle_word ledger_tracing_sleep(const struct ledger_facts *facts,
+                                       const struct ledger_rule *rule, double claim)
+{
+    struct angle_word word = ledger_tracing_waits(facts, rule, claim);
+    double maybe = word.verdict == ANGLE_REJECTS ? maybe_sleeping(facts) : 0;
+    if (rule->claim(facts, rule) + maybe < rule->rejects_below || maybe == 0)
+        return word;
+    return ledger_word(facts, ANGLE_SILENT,
+                       "%s: %.1f%% of the path; %.1f%% waited with a time limit: what ended it is "
+                       "not known",
+                       rule->what, rule->claim(facts, rule) * 100, maybe * 100);
+}
+
 struct angle_word ledger_tracing_syncs(const struct ledger_facts *facts,
                                        const struct ledger_rule *rule, double claim)
 {

@@ -54,7 +54,7 @@ typedef struct angle_word ledger_angle(const struct ledger_facts *facts,
 ledger_angle ledger_sampling_hottest, ledger_tracing_running, ledger_counting_running;
 ledger_angle ledger_sampling_waits, ledger_tracing_waits, ledger_counting_waits;
 ledger_angle ledger_sampling_alloc, ledger_tracing_alloc, ledger_counting_alloc;
-ledger_angle ledger_tracing_syncs;
+ledger_angle ledger_tracing_syncs, ledger_tracing_sleep;
 ledger_angle ledger_sampling_serial, ledger_tracing_serial, ledger_counting_serial;
 ledger_angle ledger_tracing_starvation, ledger_counting_starvation;
 ledger_angle ledger_sampling_faults, ledger_tracing_faults, ledger_counting_faults;

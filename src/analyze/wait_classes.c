@@ -10,10 +10,14 @@
 #include <errno.h>
 
 enum {
-    PATH_SHARE = 100,      /* on the critical path: at least 1/100 of it */
-    TIMER_COUNT = 3,       /* as often at one stack: a habit */
+    PATH_SHARE = 100, /* on the critical path: at least 1/100 of it */
+    TIMER_COUNT = 3,  /* as often at one stack: a habit */
+    CUTS_MAX = 2,     /* a run is ended by one signal, and by a second when it does not heed it */
     TIMER_LIFE_TENTHS = 9, /* a timer thread: so much of its life is sleep */
+    GUESSED_SHARE = 10,    /* below 1/10 of the time: no evidence */
 };
+/* Longer waits are only told of what they were seen in (collect/offcpu_user_parts.h). */
+static const uint64_t guessed_ns_max = 52000000;
 
 enum waker { WAKER_NONE, WAKER_OUTSIDE, WAKER_OTHER_PROCESS, WAKER_SAME_PROCESS };
 
@@ -29,7 +33,13 @@ struct judge {
     struct wait_stacks stacks;
     struct map_u64 path_at;  /* thread and stack to ns on the path */
     struct map_u64 timed_at; /* process and stack to waits that a time limit ended */
+    struct map_u64 cut_at;   /* the same to waits that a signal from outside ended */
     struct map_u64 other_at; /* the same to waits that something else ended */
+    /* The same to ns: of waits that a time limit ended, and of those that nobody may have seen. */
+    struct map_u64 timed_ns_at, guessed_ns_at;
+    struct map_u64 waits_at; /* object and thread to waits */
+    struct map_u64 given_at; /* object to waits that a thread of the tree ended */
+    struct map_u64 held_at;  /* the same of a thread that waits there itself */
 };
 
 /* One wait with all that the rules ask about. */
@@ -42,7 +52,7 @@ struct view {
     enum wait_family family;
     enum waker waker;
     bool matters;    /* on the critical path, or the root's main thread */
-    bool only_timed; /* at this stack nothing but time limits ended a wait */
+    bool only_timed; /* at this stack nothing but time limits, and the run's end, ended a wait */
     uint64_t timed;  /* how often */
 };
 
@@ -90,6 +100,20 @@ static uint32_t process_of(const struct waits *waits, uint32_t thread)
     return waits->profile.threads[thread].process;
 }
 
+static int timed_add(struct judge *judge, uint64_t at, const struct wait_tally *tally)
+{
+    int r = add(&judge->timed_at, at, tally->count);
+    return r < 0 ? r : add(&judge->timed_ns_at, at, tally->total_ns);
+}
+
+/* User tier: a short wait that nobody looked at is taken for what was seen of its thread before,
+ * and may have been for something else. */
+static bool maybe_guessed(const struct wait_row *row)
+{
+    return (row->info.flags & WAIT_SAMPLED) && !(row->info.flags & WAIT_OPEN) &&
+           row->tally.max_ns <= guessed_ns_max;
+}
+
 static int facts_gather(struct judge *judge)
 {
     const struct waits *waits = judge->waits;
@@ -103,13 +127,49 @@ static int facts_gather(struct judge *judge)
         bool open = info->flags & WAIT_OPEN;
         int r = add(&judge->path_at, key_of(info->thread, info->stack), on_path);
         if (r == 0 && is_timed(info))
-            r = add(&judge->timed_at, at, count);
+            r = timed_add(judge, at, &waits->rows[i].tally);
+        else if (r == 0 && maybe_guessed(&waits->rows[i]))
+            r = add(&judge->guessed_ns_at, at, waits->rows[i].tally.total_ns);
         else if (r == 0 && !open)
-            r = add(&judge->other_at, at, count);
+            r = add(waits_is_cut(waits, info) ? &judge->cut_at : &judge->other_at, at, count);
         if (r < 0)
             return r;
     }
     return 0;
+}
+
+/* Where only limits end waits the one that the run's own end ended would have gone on to its limit,
+ * too. */
+static bool is_only_timed(const struct judge *judge, const struct wait_info *info, uint64_t at)
+{
+    bool timed = is_timed(info) ||
+                 (waits_is_cut(judge->waits, info) && found(&judge->timed_at, at) > 0);
+    return timed && found(&judge->other_at, at) == 0 && found(&judge->cut_at, at) <= CUTS_MAX &&
+           found(&judge->guessed_ns_at, at) * GUESSED_SHARE <= found(&judge->timed_ns_at, at);
+}
+
+/* Who gives at a futex, and do they take there, too? */
+static int givers_gather(struct judge *judge)
+{
+    const struct waits *waits = judge->waits;
+    int r = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 1; i < waits->row_count && r == 0; i++) {
+            const struct wait_info *info = &waits->rows[i].info;
+            uint64_t count = waits->rows[i].tally.count;
+            if (info->kind != WAIT_BLOCKED || waits->objects[info->object].kind != OBJECT_FUTEX)
+                continue;
+            if (pass == 0) {
+                r = add(&judge->waits_at, key_of(info->object, info->thread), count);
+                continue;
+            }
+            if (info->waker_thread == 0)
+                continue;
+            r = add(&judge->given_at, info->object, count);
+            if (r == 0 && found(&judge->waits_at, key_of(info->object, info->waker_thread)) > 0)
+                r = add(&judge->held_at, info->object, count);
+        }
+    return r;
 }
 
 static bool is_on_path(const struct judge *judge, uint32_t thread, uint32_t stack)
@@ -142,6 +202,20 @@ static struct verdict judge_condition(const struct view *view)
     return (struct verdict){WAIT_CLASS_IDLE, "a condition of an idle worker"};
 }
 
+/* Signalled as a condition is, and held by nobody: unless those who post it take it, too, as they
+ * do with a lock. */
+static struct verdict judge_semaphore(const struct view *view)
+{
+    uint64_t given = found(&view->judge->given_at, view->info->object);
+    if (given > 0 && found(&view->judge->held_at, view->info->object) * 2 >= given)
+        return (struct verdict){WAIT_CLASS_LOCK, "a semaphore that those who take it post"};
+    if (view->only_timed)
+        return (struct verdict){WAIT_CLASS_TIMER, "a semaphore that only its time limit ended"};
+    if (view->matters)
+        return (struct verdict){WAIT_CLASS_LOCK, "a semaphore on the critical path"};
+    return (struct verdict){WAIT_CLASS_IDLE, "a semaphore of an idle worker"};
+}
+
 static struct verdict judge_futex(const struct view *view)
 {
     uint32_t detail = view->info->detail;
@@ -158,6 +232,8 @@ static struct verdict judge_futex(const struct view *view)
         return (struct verdict){WAIT_CLASS_LOCK, "held by another thread"};
     if (sign == SIGN_CONDITION)
         return judge_condition(view);
+    if (sign == SIGN_SEMAPHORE)
+        return judge_semaphore(view);
     if (detail == WAIT_FUTEX_VALUE_2 || detail == WAIT_FUTEX_PI)
         return (struct verdict){WAIT_CLASS_LOCK, "waited for as a mutex is"};
     if (detail == WAIT_FUTEX_VALUE_0)
@@ -385,7 +461,7 @@ static struct view view_of(struct judge *judge, const struct wait_info *info)
 {
     const struct waits *waits = judge->waits;
     uint64_t at = key_of(process_of(waits, info->thread), info->stack);
-    struct view view = {
+    return (struct view){
         .judge = judge,
         .info = info,
         .object = &waits->objects[info->object],
@@ -394,10 +470,9 @@ static struct view view_of(struct judge *judge, const struct wait_info *info)
         .family = wait_family_of(&judge->families, info->syscall),
         .waker = waker_of(waits, info),
         .matters = is_main(waits, info->thread) || is_on_path(judge, info->thread, info->stack),
+        .only_timed = is_only_timed(judge, info, at),
         .timed = found(&judge->timed_at, at),
     };
-    view.only_timed = is_timed(info) && found(&judge->other_at, at) == 0;
-    return view;
 }
 
 /* What the sleeps of a thread come to. */
@@ -507,6 +582,8 @@ int wait_classes_build(struct arena *arena, const struct waits *waits,
     int r = made ? wait_stacks_init(arena, &waits->profile, &judge.stacks) : -ENOMEM;
     if (r == 0)
         r = facts_gather(&judge);
+    if (r == 0)
+        r = givers_gather(&judge);
     for (uint32_t i = 1; i < rows && r == 0; i++) {
         struct view view = view_of(&judge, &waits->rows[i].info);
         struct verdict verdict = waits->rows[i].info.kind == WAIT_HOLD
@@ -521,7 +598,13 @@ int wait_classes_build(struct arena *arena, const struct waits *waits,
         sum(waits, &classes);
     map_u64_deinit(&judge.path_at);
     map_u64_deinit(&judge.timed_at);
+    map_u64_deinit(&judge.cut_at);
     map_u64_deinit(&judge.other_at);
+    map_u64_deinit(&judge.timed_ns_at);
+    map_u64_deinit(&judge.guessed_ns_at);
+    map_u64_deinit(&judge.waits_at);
+    map_u64_deinit(&judge.given_at);
+    map_u64_deinit(&judge.held_at);
     if (r == 0)
         *ret = classes;
     return r;

@@ -50,10 +50,11 @@ enum syscall_machine wait_machine(const struct waits *waits);
 /* What the innermost functions of a stack say: the first that says something counts. */
 enum wait_sign {
     SIGN_NONE,
-    SIGN_LOCK,      /* mutex, rwlock, semaphore, barrier */
+    SIGN_LOCK,      /* mutex, rwlock, barrier */
     SIGN_CONDITION, /* condition variables, parked threads */
-    SIGN_JOIN,      /* the end of a thread */
-    SIGN_GO_IDLE,   /* Go's runtime has no goroutine for the thread */
+    SIGN_SEMAPHORE,
+    SIGN_JOIN,    /* the end of a thread */
+    SIGN_GO_IDLE, /* Go's runtime has no goroutine for the thread */
 };
 struct wait_stack {
     enum wait_sign sign;

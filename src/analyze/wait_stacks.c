@@ -27,10 +27,10 @@ static const struct name_sign signs[] = {
     {"pthread_join", MATCH_START, SIGN_JOIN},
     {"pthread_clockjoin", MATCH_START, SIGN_JOIN},
     {"pthread_timedjoin", MATCH_START, SIGN_JOIN},
-    {"sem_wait", MATCH_START, SIGN_LOCK},
-    {"sem_timedwait", MATCH_START, SIGN_LOCK},
-    {"sem_clockwait", MATCH_START, SIGN_LOCK},
-    {"new_sem_wait", MATCH_START, SIGN_LOCK},
+    {"sem_wait", MATCH_START, SIGN_SEMAPHORE},
+    {"sem_timedwait", MATCH_START, SIGN_SEMAPHORE},
+    {"sem_clockwait", MATCH_START, SIGN_SEMAPHORE},
+    {"new_sem_wait", MATCH_START, SIGN_SEMAPHORE},
     {"mtx_lock", MATCH_START, SIGN_LOCK},
     {"mtx_timedlock", MATCH_START, SIGN_LOCK},
     {"cnd_wait", MATCH_START, SIGN_CONDITION},
@@ -163,7 +163,8 @@ struct wait_stack wait_stack_read(const struct profile *profile, uint32_t stack)
 {
     struct reading reading = {0};
     unsigned walked = 0;
-    for (uint32_t at = stack; at != 0 && walked < FRAMES_WALKED_MAX; walked++) {
+    for (uint32_t at = stack; at != 0 && at < profile->stack_count && walked < FRAMES_WALKED_MAX;
+         walked++) {
         const struct profile_frame *frame = &profile->frames[profile->stacks[at].frame];
         for (uint32_t i = 0; i < frame->place_count && reading.places < PLACES_READ_MAX; i++)
             function_read(&reading,

@@ -41,5 +41,15 @@ static inline bool waits_is_off(const struct waits *waits, const struct wait_inf
            waits->objects[info->object].kind != OBJECT_KERNEL_LOCK;
 }
 
+/* Ended by nobody of what is recorded, or not at all: the recording stopped, or a signal came from
+ * outside, as when a run is cut short. A futex belongs to its process, so that nobody else wakes
+ * from it. Where wakers are not told (user tier) only the former is known. */
+static inline bool waits_is_cut(const struct waits *waits, const struct wait_info *info)
+{
+    bool told = !(info->flags & (WAIT_BY_INTERRUPT | WAIT_SAMPLED)) && info->waker_thread == 0;
+    return (info->flags & WAIT_OPEN) || (told && info->object < waits->object_count &&
+                                         waits->objects[info->object].kind == OBJECT_FUTEX);
+}
+
 /* A quantile (0 to 1) of a tally in ns, from its buckets; never beyond its longest. */
 double wait_tally_quantile(const struct wait_tally *tally, double quantile);

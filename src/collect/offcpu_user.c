@@ -300,7 +300,9 @@ static void document_fill(const struct collector *c, struct jsonw *json)
         jsonw_text(json,
                    STR("how many waits there were and how long each was: a thread is taken to "
                        "sit where it was seen until it is seen elsewhere"));
-    jsonw_text(json, STR("who ended a wait, but for mutexes: their owner as last looked at"));
+    jsonw_text(json,
+               STR("who ended a wait, but for mutexes: their owner as last looked at; that a time "
+                   "limit did is taken from how long it was"));
     jsonw_text(json, STR("run queue: only preemptions; time between being woken and running is in "
                          "the wait"));
     jsonw_text(json, STR("stack and cause of a wait that nobody looked at: taken from the look "

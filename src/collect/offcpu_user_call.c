@@ -60,8 +60,11 @@ int user_call_parse(struct str line, struct user_call *ret)
 enum limit {
     LIMIT_NONE,
     LIMIT_ALWAYS,
-    LIMIT_POINTER, /* no NULL */
-    LIMIT_NUMBER,  /* an int, negative: none */
+    LIMIT_POINTER,  /* no NULL */
+    LIMIT_TIMESPEC, /* the same, of a struct timespec, from the call's beginning on */
+    LIMIT_TIMEVAL,  /* the same, of a struct timeval */
+    LIMIT_FUTEX,    /* the same, and what it counts from is for the operation to say */
+    LIMIT_MS,       /* an int, negative: none */
 };
 
 struct call_row {
@@ -114,19 +117,19 @@ static const struct call_row rows[] = {
     {SYS_mq_timedsend, USER_CALL_ON_FD, 0, LIMIT_POINTER, 4, false},
     {SYS_io_uring_enter, USER_CALL_ON_FD, 0, 0, 0, false},
 #ifdef SYS_epoll_wait
-    {SYS_epoll_wait, USER_CALL_ON_FD, 0, LIMIT_NUMBER, 3, false},
+    {SYS_epoll_wait, USER_CALL_ON_FD, 0, LIMIT_MS, 3, false},
 #endif
-    {SYS_epoll_pwait, USER_CALL_ON_FD, 0, LIMIT_NUMBER, 3, false},
-    {SYS_epoll_pwait2, USER_CALL_ON_FD, 0, LIMIT_POINTER, 3, false},
+    {SYS_epoll_pwait, USER_CALL_ON_FD, 0, LIMIT_MS, 3, false},
+    {SYS_epoll_pwait2, USER_CALL_ON_FD, 0, LIMIT_TIMESPEC, 3, false},
 #ifdef SYS_poll
-    {SYS_poll, USER_CALL_ON_FDS, 0, LIMIT_NUMBER, 2, false},
+    {SYS_poll, USER_CALL_ON_FDS, 0, LIMIT_MS, 2, false},
 #endif
-    {SYS_ppoll, USER_CALL_ON_FDS, 0, LIMIT_POINTER, 2, false},
+    {SYS_ppoll, USER_CALL_ON_FDS, 0, LIMIT_TIMESPEC, 2, false},
 #ifdef SYS_select
-    {SYS_select, USER_CALL_ON_NOTHING, 0, LIMIT_POINTER, 4, false},
+    {SYS_select, USER_CALL_ON_NOTHING, 0, LIMIT_TIMEVAL, 4, false},
 #endif
-    {SYS_pselect6, USER_CALL_ON_NOTHING, 0, LIMIT_POINTER, 4, false},
-    {SYS_futex, USER_CALL_ON_FUTEX, 0, LIMIT_POINTER, 3, false},
+    {SYS_pselect6, USER_CALL_ON_NOTHING, 0, LIMIT_TIMESPEC, 4, false},
+    {SYS_futex, USER_CALL_ON_FUTEX, 0, LIMIT_FUTEX, 3, false},
     {SYS_futex_waitv, USER_CALL_ON_FUTEX, 0, LIMIT_POINTER, 3, false},
     {SYS_futex_wait, USER_CALL_ON_FUTEX, 0, LIMIT_POINTER, 4, false},
     {SYS_nanosleep, USER_CALL_ON_NOTHING, 0, LIMIT_ALWAYS, 0, false},
@@ -172,11 +175,41 @@ static bool is_limited(const struct call_row *row, const struct user_call *call)
     case LIMIT_ALWAYS:
         return true;
     case LIMIT_POINTER:
+    case LIMIT_TIMESPEC:
+    case LIMIT_TIMEVAL:
+    case LIMIT_FUTEX:
         return arg != 0;
-    case LIMIT_NUMBER:
+    case LIMIT_MS:
         return (int32_t)arg >= 0;
     default:
         return false;
+    }
+}
+
+/* When it ends, as far as it is known how to read that. */
+static void limit_facts(const struct call_row *row, const struct user_call *call,
+                        struct user_call_facts *ret)
+{
+    int operation = (int)call->args[1] & FUTEX_CMD_MASK;
+    ret->limit = call->args[row->limit_arg];
+    switch (row->limit) {
+    case LIMIT_MS:
+        ret->limit_is = USER_LIMIT_MS;
+        break;
+    case LIMIT_TIMESPEC:
+        ret->limit_is = USER_LIMIT_TIMESPEC;
+        break;
+    case LIMIT_TIMEVAL:
+        ret->limit_is = USER_LIMIT_TIMEVAL;
+        break;
+    case LIMIT_FUTEX:
+        ret->limit_is = operation == FUTEX_WAIT                     ? USER_LIMIT_TIMESPEC
+                        : operation != FUTEX_WAIT_BITSET            ? USER_LIMIT_UNKNOWN
+                        : (int)call->args[1] & FUTEX_CLOCK_REALTIME ? USER_LIMIT_UNTIL_REAL
+                                                                    : USER_LIMIT_UNTIL;
+        break;
+    default:
+        break;
     }
 }
 
@@ -201,6 +234,8 @@ void user_call_facts(const struct user_call *call, struct user_call_facts *ret)
     ret->on = (enum user_call_on)row->on;
     ret->may_be_disk = row->disk;
     ret->flags = is_limited(row, call) ? WAIT_LIMITED : 0;
+    if (ret->flags)
+        limit_facts(row, call, ret);
     switch (ret->on) {
     case USER_CALL_ON_FD:
         ret->fd = (int)call->args[row->fd];

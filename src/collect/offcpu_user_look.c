@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -75,6 +76,39 @@ static int fd_read(int pid, const struct user_call_facts *facts)
     return one.fd;
 }
 
+static uint64_t real_now_ns(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+/* Copies of the C library stay as they were while the call waits. */
+void user_limit_read(struct user_look *look)
+{
+    const struct user_call_facts *facts = &look->facts;
+    int64_t words[2] = {0}; /* seconds, and what is less than one */
+    look->limit_ns = look->until_ns = 0;
+    if (facts->limit_is == USER_LIMIT_UNKNOWN)
+        return;
+    if (facts->limit_is == USER_LIMIT_MS) {
+        look->limit_ns = (uint64_t)(uint32_t)facts->limit * NS_PER_MS;
+        return;
+    }
+    uint64_t second = facts->limit_is == USER_LIMIT_TIMEVAL ? 1000000 : NS_PER_SEC;
+    if (user_memory_read(look->pid, facts->limit, words, sizeof(words)) != sizeof(words) ||
+        words[0] < 0 || words[0] > INT32_MAX * 4ll || words[1] < 0 || (uint64_t)words[1] >= second)
+        return;
+    uint64_t ns = (uint64_t)words[0] * NS_PER_SEC + (uint64_t)words[1] * (NS_PER_SEC / second);
+    if (facts->limit_is == USER_LIMIT_TIMESPEC || facts->limit_is == USER_LIMIT_TIMEVAL) {
+        look->limit_ns = ns;
+        return;
+    }
+    uint64_t now_ns = clock_mono_ns();
+    uint64_t left_from_ns = facts->limit_is == USER_LIMIT_UNTIL ? now_ns : real_now_ns();
+    look->until_ns = ns > left_from_ns ? now_ns + (ns - left_from_ns) : now_ns;
+}
+
 /* Outside of a call it may also have been stopped, by a signal or a debugger. */
 static uint32_t state_flags(int pid, int tid, const struct user_call_facts *facts)
 {
@@ -101,6 +135,7 @@ static int look_once(int fd, struct user_look *look)
     look->len = user_memory_read(pid, look->call.sp, look->bytes, look->cap);
     look->owner = owner_read(pid, &look->facts);
     look->fd = fd_read(pid, &look->facts);
+    user_limit_read(look);
     look->flags = state_flags(pid, look->tid, &look->facts);
     r = line_read(fd, after);
     if (r < 0)

@@ -49,6 +49,15 @@ enum user_call_on {
     USER_CALL_ON_FUTEX,
     USER_CALL_ON_CHILD,
 };
+/* What `limit` of the facts is. */
+enum user_limit {
+    USER_LIMIT_UNKNOWN,
+    USER_LIMIT_MS,         /* from the call's beginning on */
+    USER_LIMIT_TIMESPEC,   /* the same, at this address */
+    USER_LIMIT_TIMEVAL,    /* the same */
+    USER_LIMIT_UNTIL,      /* a moment, as a struct timespec at this address */
+    USER_LIMIT_UNTIL_REAL, /* the same, of the clock on the wall */
+};
 struct user_call_facts {
     enum user_call_on on;
     int fd;
@@ -57,6 +66,8 @@ struct user_call_facts {
     int child;       /* pid, 0: any */
     uint32_t flags;  /* WAIT_LIMITED, WAIT_FAULT */
     uint32_t detail; /* enum wait_futex */
+    enum user_limit limit_is;
+    uint64_t limit;
     bool may_be_disk;
 };
 void user_call_facts(const struct user_call *call, struct user_call_facts *ret);
@@ -73,7 +84,9 @@ struct user_look {
     int fd;          /* what is waited for; -1 */
     uint32_t object; /* the sink's, of the fd; 0 */
     int owner;       /* tid that has the lock; 0: not known */
-    uint8_t *bytes;  /* the stack from sp on */
+    /* The call's time limit: from its beginning on, or the moment; 0: none, or not known. */
+    uint64_t limit_ns, until_ns;
+    uint8_t *bytes; /* the stack from sp on */
     size_t len, cap;
 };
 /* Fills all but the stack's memory, which is the caller's. 0; -EAGAIN: it runs, or did
@@ -81,6 +94,8 @@ struct user_look {
 MUST_USE int user_look(int pid, int tid, struct user_look *look);
 /* As many bytes as there are. */
 size_t user_memory_read(int pid, uint64_t address, void *to, size_t len);
+/* Fills limit_ns or until_ns from the call's facts; both 0: it cannot be read. */
+void user_limit_read(struct user_look *look);
 /* For people: why threads of a process may not be looked at, and what would allow it. */
 void user_look_denied(int error, int pid, char *text, size_t size);
 
@@ -93,6 +108,7 @@ struct user_cause {
     uint32_t detail;
     int32_t syscall;
     uint32_t waker_thread, waker_stack;
+    uint64_t limit_ns, until_ns; /* as in a look */
 };
 
 enum user_where {

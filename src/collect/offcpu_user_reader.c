@@ -279,6 +279,8 @@ static int look_use(struct user_reader *reader, const struct user_look *look)
         .flags = look->flags,
         .detail = look->facts.detail,
         .syscall = look->call.syscall,
+        .limit_ns = look->limit_ns,
+        .until_ns = look->until_ns,
     };
     if (!thread || thread->where == USER_GONE) {
         reader->stale++;

@@ -13,8 +13,11 @@ enum {
     GONE_KEPT = 256,  /* ended threads that are remembered: a record may come late */
     SAME_NS = 100000, /* two events of one thread tell the same thing this close to each other */
 };
-#define FLUSH_NS     (100 * NS_PER_MS)
-#define DELAY_AGE_NS (200 * NS_PER_MS)
+#define FLUSH_NS           (100 * NS_PER_MS)
+#define LIMIT_EARLY_PART   20
+#define LIMIT_EARLY_NS_MIN (50 * NS_PER_MS / 1000)
+#define LIMIT_EARLY_NS_MAX (5 * NS_PER_MS)
+#define DELAY_AGE_NS       (200 * NS_PER_MS)
 
 void user_threads_deinit(struct user_threads *t)
 {
@@ -253,6 +256,20 @@ static void owner_account(struct user_threads *t, struct user_thread *thread, ui
         thread->cause.waker_stack = owner->cause.stack;
 }
 
+/* It lasted as long as it was allowed to: whatever ended it, its time was up. Between the call's
+ * beginning and the switch that we are told of there are moments; on the floor looks are apart. */
+static bool is_by_limit(const struct user_threads *t, const struct user_thread *thread,
+                        uint64_t time_ns)
+{
+    const struct user_cause *cause = &thread->cause;
+    uint64_t ns = time_ns - thread->since_ns;
+    uint64_t early_ns = MIN(MAX(ns / LIMIT_EARLY_PART, LIMIT_EARLY_NS_MIN), LIMIT_EARLY_NS_MAX);
+    early_ns += t->floor ? USER_PERIOD_NS : 0;
+    if (cause->limit_ns > 0)
+        return ns + early_ns >= cause->limit_ns;
+    return thread->observed && cause->until_ns > 0 && time_ns + early_ns >= cause->until_ns;
+}
+
 static int wait_end(struct user_threads *t, struct user_thread *thread, uint64_t time_ns,
                     uint32_t flags)
 {
@@ -277,8 +294,10 @@ static int wait_end(struct user_threads *t, struct user_thread *thread, uint64_t
     } else {
         t->unknown++;
     }
-    return waits_put(t, thread, thread->observed || alike ? &thread->cause : &no_cause, &tally,
-                     true, flags);
+    bool known = thread->observed || alike;
+    if (known && flags == 0 && is_by_limit(t, thread, time_ns))
+        flags = WAIT_BY_INTERRUPT;
+    return waits_put(t, thread, known ? &thread->cause : &no_cause, &tally, true, flags);
 }
 
 static void run_begin(struct user_threads *t, struct user_thread *thread, uint64_t time_ns)

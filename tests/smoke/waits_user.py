@@ -35,7 +35,7 @@ for file in (whyslow, workload, *more):
 whyslow, workload = "./whyslow", "./waits-user"
 environment = {**os.environ, "HOME": folder, "NO_COLOR": "1", "XDG_CACHE_HOME": folder + "/cache"}
 PATIENCE_S = 600
-SAMPLED, OPEN, LIMITED, FAULT = 1 << 6, 1 << 7, 1 << 4, 1 << 2
+SAMPLED, OPEN, LIMITED, FAULT, BY_LIMIT = 1 << 6, 1 << 7, 1 << 4, 1 << 2, 1 << 3
 # A nobody of its own: locked memory is counted by user, and tests run side by side.
 USER = 61000 + os.getpid() % 4000
 AS_NOBODY = ["setpriv", f"--reuid={USER}", "--regid=65534", "--clear-groups"]
@@ -189,7 +189,13 @@ def case_poll():
     near("in poll", waits.of_function("polls_here"), truth["wait_ns"])
     row = waits.one("polls_here")
     assert row["flags"] & LIMITED
+    assert not row["flags"] & BY_LIMIT, "it was told, long before"
     assert waits.objects[row["object"]]["kind"] == "pipe", "the only fd that was polled"
+    # Nobody tells it: then it waits as long as its limit, and that has ended it.
+    waits, truth = record(workload, "poll", until_seen=False)
+    whole = [r for r in waits.with_function("polls_here") if r["max_ns"] >= 249e6]
+    assert all(r["flags"] & BY_LIMIT for r in whole), "ended by its limit"
+    timed("seen in its wait", whole)
 
 
 def case_many():

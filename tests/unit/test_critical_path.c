@@ -136,6 +136,79 @@ static void waits_with_a_time_limit_again_and_again_are_one_for_who_ends_the_las
     answer_end(&answer, made);
 }
 
+/* Stack 1: a condition variable; 2: a mutex; 3: a join. */
+static void stacks_make(struct made_waits *made)
+{
+    static struct profile_function functions[] = {
+        {.name = {"", 0}},
+        {.name = {"pthread_cond_timedwait", 22}},
+        {.name = {"pthread_mutex_lock", 18}},
+        {.name = {"pthread_join", 12}},
+    };
+    static struct profile_place places[] = {
+        {.function = 0}, {.function = 1}, {.function = 2}, {.function = 3}};
+    static struct profile_frame frames[] = {{.place_count = 1},
+                                            {.places = 1, .place_count = 1},
+                                            {.places = 2, .place_count = 1},
+                                            {.places = 3, .place_count = 1}};
+    static struct profile_stack stacks[] = {{.frame = 0}, {.frame = 1}, {.frame = 2}, {.frame = 3}};
+    made->waits.profile.functions = functions;
+    made->waits.profile.places = places;
+    made->waits.profile.frames = frames;
+    made->waits.profile.stacks = stacks;
+    made->waits.profile.function_count = ARRAY_SIZE(functions);
+    made->waits.profile.place_count = ARRAY_SIZE(places);
+    made->waits.profile.frame_count = ARRAY_SIZE(frames);
+    made->waits.profile.stack_count = ARRAY_SIZE(stacks);
+    made->objects[1] = (struct object_info){.kind = OBJECT_FUTEX};
+    made->waits.object_count = 2;
+}
+
+/* What is said of a main thread that looks every 30 ms whether its two threads are done. */
+static void cut_short(uint32_t stack, uint32_t last_flags, double wake_ms, bool goes_on,
+                      double worker_ms, double waits_ms)
+{
+    const uint32_t expired = WAIT_LIMITED | WAIT_BY_INTERRUPT;
+    struct made_waits *made = made_waits_new(100);
+    uint32_t process = made_waits_process(made, 0);
+    uint32_t a = made_waits_thread(made, process, 0, 99.9);
+    uint32_t b = made_waits_thread(made, process, 0, 99.95);
+    uint32_t c = made_waits_thread(made, process, 0, 99.95);
+    stacks_make(made);
+    made->threads[b].running_ns = made_ns(70);
+    made->threads[c].running_ns = made_ns(90);
+    made_waits_long(made, c, 0, 95, 99.94); /* it waits itself just then */
+    uint32_t look = at_stack(made, made_waits_long(made, a, 0, 10, 40), stack, expired);
+    made->rows[look].info.object = 1;
+    made_waits_event(made, look, 40.1, 70, 70);
+    uint32_t last = at_stack(made, made_waits_long(made, a, 0, 70.1, wake_ms), stack, last_flags);
+    made->rows[last].info.object = 1;
+    if (goes_on)
+        made_waits_event(made, look, wake_ms + 0.1, 99.8, 99.8);
+    struct answer answer = answer_of(made);
+    assert_ms(running_ms(&answer, b), worker_ms);
+    assert_ms(share_ms(&answer, PATH_WAIT, a, look) + share_ms(&answer, PATH_WAIT, a, last),
+              waits_ms);
+    answer_end(&answer, made);
+}
+
+static void a_run_that_is_cut_short_hung_on_what_was_at_work_then(void **state)
+{
+    (void)state;
+    const double all = 30 + 29.9 + 29.7;
+    /* Killed in the wait; still in it; told to end, which it does when it has looked once more. */
+    cut_short(1, WAIT_LIMITED, 99.8, false, all, 0);
+    cut_short(1, WAIT_LIMITED | WAIT_OPEN, 99.8, false, all, 0);
+    cut_short(3, WAIT_OPEN, 99.8, false, all, 0);
+    cut_short(1, WAIT_LIMITED, 80, true, all - 0.1, 0);
+    /* Its own limit ended it, or it is not for its threads: nothing is made up. */
+    cut_short(1, WAIT_LIMITED | WAIT_BY_INTERRUPT, 99.8, false, 0, all);
+    cut_short(2, WAIT_LIMITED, 99.8, false, 0, all);
+    /* It went on to something else; nobody knows who ended waits. */
+    cut_short(1, WAIT_LIMITED, 97, false, 0, all - 2.8);
+    cut_short(1, WAIT_LIMITED | WAIT_SAMPLED, 99.8, false, 0, all);
+}
+
 static void time_from_being_woken_to_running_is_the_run_queue(void **state)
 {
     (void)state;
@@ -640,6 +713,7 @@ int main(void)
         cmocka_unit_test(a_thread_that_only_runs_is_its_own_path),
         cmocka_unit_test(a_wait_for_one_that_waits_for_the_disk_is_charged_to_the_disk),
         cmocka_unit_test(waits_with_a_time_limit_again_and_again_are_one_for_who_ends_the_last),
+        cmocka_unit_test(a_run_that_is_cut_short_hung_on_what_was_at_work_then),
         cmocka_unit_test(time_from_being_woken_to_running_is_the_run_queue),
         cmocka_unit_test(of_workers_that_are_joined_each_has_the_time_it_was_waited_for),
         cmocka_unit_test(the_slow_stage_of_a_pipeline_has_most_of_the_path),

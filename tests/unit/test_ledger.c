@@ -293,6 +293,33 @@ static const char *traced(const struct ledger *ledger, const char *id)
     return "";
 }
 
+static void an_idle_wait_that_may_be_a_sleep_rejects_no_sleep(void **state)
+{
+    (void)state;
+    static const struct {
+        double ms;
+        uint32_t flags;
+        enum ledger_verdict verdict;
+    } waits[] = {
+        {900, WAIT_LIMITED | WAIT_SAMPLED, LEDGER_OPEN},
+        {900, WAIT_SAMPLED, LEDGER_REJECTED}, /* it had no limit */
+        {900, WAIT_LIMITED, LEDGER_REJECTED}, /* something else was seen to end it */
+        {40, WAIT_LIMITED | WAIT_SAMPLED, LEDGER_REJECTED},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+        struct made_run *run = run_new();
+        uint32_t main = run_process(run, 0);
+        run_runs(run, main, 1000 - waits[i].ms, "main f");
+        uint32_t row = run_waits(run, main, waits[i].ms, WAIT_CLASS_IDLE, __NR_ppoll,
+                                 "main c:ppoll");
+        run->rows[row].info.flags = waits[i].flags;
+        run_end(run, 1000, 1000 - waits[i].ms);
+        struct ledger ledger = ledger_of(run);
+        assert_verdict(&ledger, "sleep", waits[i].verdict);
+        run_free(run);
+    }
+}
+
 static void allocation_is_seen_in_samples_and_calls_and_never_by_the_kernel_alone(void **state)
 {
     (void)state;
@@ -455,6 +482,7 @@ int main(void)
         cmocka_unit_test(what_is_dismissed_as_a_finding_is_not_supported_as_a_hypothesis),
         cmocka_unit_test(each_class_of_waits_is_confirmed_by_room_in_samples_and_counts),
         cmocka_unit_test(plain_runs_that_did_not_wait_dispute_a_recording_that_did),
+        cmocka_unit_test(an_idle_wait_that_may_be_a_sleep_rejects_no_sleep),
         cmocka_unit_test(allocation_is_seen_in_samples_and_calls_and_never_by_the_kernel_alone),
         cmocka_unit_test(page_faults_need_a_believable_price),
         cmocka_unit_test(one_thread_of_several_that_does_the_work_is_a_serial_section),

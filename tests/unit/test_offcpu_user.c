@@ -142,6 +142,74 @@ static void calls_are_told_by_what_they_wait_for(void **state)
     assert_int_equal(facts.fd, -1);
 }
 
+static void limit_is(int32_t syscall, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                     enum user_limit is, uint64_t limit)
+{
+    struct user_call call = {.syscall = syscall, .args = {1, b, c, d, e}, .sp = 1ull << 40};
+    struct user_call_facts facts;
+    user_call_facts(&call, &facts);
+    assert_int_equal(facts.limit_is, is);
+    assert_int_equal(facts.limit, limit);
+}
+
+static void a_time_limit_is_where_its_call_has_it(void **state)
+{
+    (void)state;
+#ifdef SYS_poll
+    limit_is(SYS_poll, 1, 300, 0, 0, USER_LIMIT_MS, 300);
+    limit_is(SYS_poll, 1, (uint32_t)-1, 0, 0, USER_LIMIT_UNKNOWN, 0);
+    limit_is(SYS_select, 0, 0, 0, 0x2000, USER_LIMIT_TIMEVAL, 0x2000);
+#endif
+    limit_is(SYS_ppoll, 1, 0x2000, 0, 0, USER_LIMIT_TIMESPEC, 0x2000);
+    limit_is(SYS_ppoll, 1, 0, 0, 0, USER_LIMIT_UNKNOWN, 0);
+    limit_is(SYS_pselect6, 0, 0, 0, 0x2000, USER_LIMIT_TIMESPEC, 0x2000);
+    limit_is(SYS_epoll_pwait, 0, 1, 7, 0, USER_LIMIT_MS, 7);
+    limit_is(SYS_futex, FUTEX_WAIT_PRIVATE, 1, 0x2000, 0, USER_LIMIT_TIMESPEC, 0x2000);
+    limit_is(SYS_futex, FUTEX_WAIT_BITSET_PRIVATE, 1, 0x2000, 0, USER_LIMIT_UNTIL, 0x2000);
+    limit_is(SYS_futex, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 1, 0x2000, 0,
+             USER_LIMIT_UNTIL_REAL, 0x2000);
+    limit_is(SYS_read, 0, 0, 0, 0, USER_LIMIT_UNKNOWN, 0);
+}
+
+static struct user_look limit_read(enum user_limit is, uint64_t limit)
+{
+    struct user_look look = {.pid = getpid(), .facts = {.limit_is = is, .limit = limit}};
+    look.limit_ns = look.until_ns = 1; /* of the look before */
+    user_limit_read(&look);
+    return look;
+}
+
+static void a_time_limit_is_read_in_its_unit_or_not_at_all(void **state)
+{
+    (void)state;
+    struct timespec ts = {1, 5000000};
+    struct timeval tv = {1, 5000};
+    const uint64_t at = (uint64_t)(uintptr_t)&ts;
+    assert_int_equal(limit_read(USER_LIMIT_MS, 300).limit_ns, 300 * MS);
+    assert_int_equal(limit_read(USER_LIMIT_TIMESPEC, at).limit_ns, 1005 * MS);
+    assert_int_equal(limit_read(USER_LIMIT_TIMEVAL, (uint64_t)(uintptr_t)&tv).limit_ns, 1005 * MS);
+    assert_int_equal(limit_read(USER_LIMIT_TIMEVAL, at).limit_ns, 0); /* no such microseconds */
+    assert_int_equal(limit_read(USER_LIMIT_TIMESPEC, 8).limit_ns, 0); /* nothing is there */
+    assert_int_equal(limit_read(USER_LIMIT_UNKNOWN, at).limit_ns, 0);
+    assert_int_equal(limit_read(USER_LIMIT_UNKNOWN, at).until_ns, 0);
+    ts.tv_sec = -1;
+    assert_int_equal(limit_read(USER_LIMIT_TIMESPEC, at).limit_ns, 0);
+    const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
+    const enum user_limit kinds[] = {USER_LIMIT_UNTIL, USER_LIMIT_UNTIL_REAL};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(clock_gettime(clocks[i], &ts), 0);
+        uint64_t before_ns = clock_mono_ns();
+        ts.tv_sec += 1000;
+        struct user_look look = limit_read(kinds[i], at);
+        assert_int_equal(look.limit_ns, 0);
+        /* A thousand seconds from now, whatever the machine does meanwhile. */
+        assert_in_range(look.until_ns, before_ns + 900 * NS_PER_SEC, before_ns + 1100 * NS_PER_SEC);
+        ts.tv_sec -= 2000;
+        uint64_t until_ns = limit_read(kinds[i], at).until_ns;
+        assert_in_range(until_ns, before_ns, clock_mono_ns());
+    }
+}
+
 static void futexes_are_told_apart_by_operation_and_value(void **state)
 {
     (void)state;
@@ -260,6 +328,42 @@ static void a_wait_that_was_looked_at_has_its_times_and_its_cause(void **state)
     assert_int_equal(event->start_ns, 20 * MS);
     assert_int_equal(event->wake_ns, 320 * MS);
     assert_int_equal(event->run_ns, 320 * MS);
+}
+
+/* What is told of a wait of `ms` with a limit. */
+static uint32_t flags_of(struct fixture *f, uint64_t limit_ms, uint64_t until_ms, uint64_t ms)
+{
+    struct user_cause cause = {.syscall = SYS_ppoll,
+                               .flags = WAIT_LIMITED,
+                               .limit_ns = limit_ms * MS,
+                               .until_ns = until_ms * MS};
+    on(f, 10, PID);
+    off(f, 1000, PID);
+    assert_int_equal(user_threads_observe(&f->threads, 1001 * MS, PID, &cause, 0), 0);
+    on(f, 1000 + ms, PID);
+    size_t count = f->memory.book.waits.len;
+    assert_true(count > 0);
+    return f->memory.book.waits.data[count - 1].info.flags;
+}
+
+static void a_wait_as_long_as_its_time_limit_was_ended_by_that(void **state)
+{
+    const uint32_t other = WAIT_LIMITED | WAIT_SAMPLED, limit = other | WAIT_BY_INTERRUPT;
+    static const struct {
+        uint64_t limit_ms, until_ms, ms;
+        bool by_limit;
+    } waits[] = {
+        {300, 0, 300, true},   {300, 0, 296, true}, /* a part of it was before the switch */
+        {300, 0, 420, true},                        /* until there was a CPU */
+        {300, 0, 290, false},  {0, 1300, 300, true},
+        {0, 1300, 200, false}, {0, 0, 300, false}, /* not known */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+        uint32_t flags = flags_of(*state, waits[i].limit_ms, waits[i].until_ms, waits[i].ms);
+        assert_int_equal(flags, waits[i].by_limit ? limit : other);
+        teardown(state);
+        assert_int_equal(setup(state), 0);
+    }
 }
 
 static void preemption_is_run_queue_time_and_no_wait(void **state)
@@ -716,8 +820,11 @@ int main(void)
         cmocka_unit_test(calls_of_a_32_bit_program_are_not_taken_for_ours),
         cmocka_unit_test(a_thread_of_the_kernel_is_in_no_call),
         cmocka_unit_test(calls_are_told_by_what_they_wait_for),
+        cmocka_unit_test(a_time_limit_is_where_its_call_has_it),
+        cmocka_unit_test(a_time_limit_is_read_in_its_unit_or_not_at_all),
         cmocka_unit_test(futexes_are_told_apart_by_operation_and_value),
         SWITCHES(a_wait_that_was_looked_at_has_its_times_and_its_cause),
+        SWITCHES(a_wait_as_long_as_its_time_limit_was_ended_by_that),
         SWITCHES(preemption_is_run_queue_time_and_no_wait),
         SWITCHES(short_waits_are_taken_for_what_was_last_seen_of_their_thread),
         SWITCHES(a_long_wait_that_nobody_looked_at_has_no_cause),

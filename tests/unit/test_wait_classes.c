@@ -167,7 +167,15 @@ static const struct wait_case cases[] = {
     {C(LOCK), "futex", 0, "main", OBJECT_FUTEX, 0, "p", WORKER, SAME, "", 0, WAIT_FUTEX_PI},
     {C(LOCK), "futex", 0, "main ___pthread_rwlock_rdlock", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0,
      WAIT_FUTEX_BITSET},
-    {C(LOCK), "futex", 0, "main __new_sem_wait_slow64", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0,
+    {C(IDLE), "futex", 0, "main __new_sem_wait_slow64", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0,
+     WAIT_FUTEX_BITSET},
+    {C(LOCK), "futex", 0, "main __new_sem_wait_slow64", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 1,
+     WAIT_FUTEX_BITSET},
+    {C(IDLE), "futex", 0, "GangWorker::loop() sem_wait do_futex_wait", OBJECT_FUTEX, 0, "", WORKER,
+     NOBODY, "", 0, WAIT_FUTEX_BITSET},
+    {C(LOCK), "futex", 0, "main sem_wait", OBJECT_FUTEX, 0, "", MAIN, SAME, "", 0,
+     WAIT_FUTEX_BITSET},
+    {C(TIMER), "futex", TIMED, "main sem_timedwait", OBJECT_FUTEX, 0, "", MAIN, 0, "", 0,
      WAIT_FUTEX_BITSET},
     {C(LOCK), "futex", 0, "main", OBJECT_FUTEX, 0, "", WORKER, SAME, "", 0, WAIT_FUTEX_OTHER},
     {C(IDLE), "futex", 0, "start_thread worker ___pthread_cond_wait", OBJECT_FUTEX, 0, "", WORKER,
@@ -336,6 +344,116 @@ static void an_event_loop_that_is_woken_at_times_is_idle_also_when_its_limit_end
     assert_int_equal(world.classes.rows[twice], WAIT_CLASS_TIMER);
     assert_int_equal(world.classes.rows[often], WAIT_CLASS_IDLE);
     world_end(&world);
+}
+
+/* A main thread that looks at a condition again and again when the run is cut short. */
+static void a_wait_that_the_runs_end_ended_says_nothing_of_its_condition(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t flags;
+        enum by by;
+        uint64_t count;
+        enum wait_class limits, last;
+    } ends[] = {
+        {WAIT_LIMITED, NOBODY, 1, WAIT_CLASS_TIMER, WAIT_CLASS_TIMER}, /* killed */
+        {WAIT_LIMITED | WAIT_OPEN, NOBODY, 1, WAIT_CLASS_TIMER, WAIT_CLASS_TIMER},
+        {WAIT_LIMITED, NOBODY, 2, WAIT_CLASS_TIMER, WAIT_CLASS_TIMER}, /* told, then killed */
+        {WAIT_LIMITED, NOBODY, 3, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},   /* somebody signals it */
+        {WAIT_LIMITED, SAME, 1, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},
+        {WAIT_LIMITED, CHILD_OF_TREE, 1, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},
+        /* Without privileges nobody knows who it was. */
+        {WAIT_LIMITED | WAIT_SAMPLED, NOBODY, 1, WAIT_CLASS_LOCK, WAIT_CLASS_LOCK},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        struct world world;
+        world_begin(&world);
+        struct wait_case wait = {C(TIMER),
+                                 "futex",
+                                 TIMED,
+                                 "main look pthread_cond_timedwait",
+                                 OBJECT_FUTEX,
+                                 0,
+                                 "",
+                                 MAIN,
+                                 0,
+                                 "",
+                                 true,
+                                 WAIT_FUTEX_BITSET};
+        uint32_t row = case_put(&world, &wait, 8, 800 * MS);
+        struct wait_info info = world.made->rows[row].info;
+        info.flags = ends[i].flags;
+        if (ends[i].by != NOBODY)
+            info.waker_thread = world.threads[ends[i].by == SAME ? WORKER : OTHER];
+        uint32_t last = made_waits_row(world.made, &info, ends[i].count, 90 * MS);
+        world_judge(&world);
+        assert_int_equal(world.classes.rows[row], ends[i].limits);
+        assert_int_equal(world.classes.rows[last], ends[i].last);
+        world_end(&world);
+    }
+}
+
+/* Without privileges short waits that nobody looked at are taken for those that were seen. */
+static void what_may_be_a_guess_does_not_say_that_something_else_ended_a_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t count, ms;
+        enum wait_class class;
+    } others[] = {
+        {4, 60, WAIT_CLASS_TIMER},
+        {4, 61, WAIT_CLASS_IDLE}, /* more than a tenth */
+        {1, 52, WAIT_CLASS_TIMER},
+        {1, 53, WAIT_CLASS_IDLE}, /* too long to be a guess */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        struct world world;
+        world_begin(&world);
+        struct wait_case timed = {
+            C(TIMER), "poll", TIMED | WAIT_SAMPLED, "main sleep", 0, 0, "", MAIN, 0, "", true, 0};
+        uint32_t row = case_put(&world, &timed, 1, 600 * MS);
+        struct wait_info other = world.made->rows[row].info;
+        other.flags = WAIT_LIMITED | WAIT_SAMPLED;
+        uint32_t short_row = made_waits_row(world.made, &other, others[i].count, others[i].ms * MS);
+        world_judge(&world);
+        assert_int_equal(world.classes.rows[row], others[i].class);
+        assert_int_equal(world.classes.rows[short_row], WAIT_CLASS_IDLE);
+        world_end(&world);
+    }
+}
+
+/* Off the critical path: by who posts it. */
+static void a_semaphore_that_its_takers_post_is_a_lock(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t by_taker, by_main;
+        enum wait_class class;
+    } posts[] = {
+        {4, 0, WAIT_CLASS_LOCK},
+        {4, 4, WAIT_CLASS_LOCK}, /* somebody else let them in at first */
+        {4, 5, WAIT_CLASS_IDLE}, /* what is given out by one, and at times by who has too much */
+        {0, 9, WAIT_CLASS_IDLE},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(posts); i++) {
+        struct world world;
+        world_begin(&world);
+        struct wait_case wait = {C(LOCK),      "futex", 0,     "worker sem_wait",
+                                 OBJECT_FUTEX, 0,       "",    WORKER,
+                                 NOBODY,       "",      false, WAIT_FUTEX_BITSET};
+        uint32_t open = case_put(&world, &wait, 1, MS), rows[2];
+        struct wait_info info = world.made->rows[open].info;
+        info.thread = world.threads[OTHER];
+        info.waker_thread = world.threads[WORKER];
+        rows[0] = made_waits_row(world.made, &info, posts[i].by_taker, 20 * MS + 1);
+        info.waker_thread = world.threads[MAIN];
+        rows[1] = made_waits_row(world.made, &info, posts[i].by_main, 20 * MS + 1);
+        world_judge(&world);
+        assert_int_equal(world.classes.rows[open], posts[i].class);
+        assert_int_equal(world.classes.rows[rows[0]], posts[i].class);
+        assert_int_equal(world.classes.rows[rows[1]], posts[i].class);
+        world_end(&world);
+    }
 }
 
 static void a_thread_that_only_sleeps_is_idle_unless_it_matters(void **state)
@@ -603,6 +721,9 @@ int main(void)
         cmocka_unit_test(every_rule_gives_its_class_and_a_reason),
         cmocka_unit_test(below_one_percent_of_the_path_is_not_on_it),
         cmocka_unit_test(an_event_loop_that_is_woken_at_times_is_idle_also_when_its_limit_ends_it),
+        cmocka_unit_test(a_wait_that_the_runs_end_ended_says_nothing_of_its_condition),
+        cmocka_unit_test(what_may_be_a_guess_does_not_say_that_something_else_ended_a_wait),
+        cmocka_unit_test(a_semaphore_that_its_takers_post_is_a_lock),
         cmocka_unit_test(a_thread_that_only_sleeps_is_idle_unless_it_matters),
         cmocka_unit_test(classes_and_what_is_unaccounted_for_make_up_a_life),
         cmocka_unit_test(causes_name_the_call_and_what_it_is_about),
