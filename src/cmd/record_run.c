@@ -388,8 +388,19 @@ static int collector_start(struct record *record, struct why *why)
             record->fds[record->fd_count++] = (struct pollfd){.fd = -1, .events = POLLIN};
         record->fds[record->fd_count - 1].fd = spawn_event_fd(record->spawn);
     }
-    record->collecting = true;
     return 0;
+}
+
+/* One moment for all, when everything is there; only then may the target run. */
+static int collectors_begin(struct record *record, struct why *why)
+{
+    record->start_ns = clock_mono_ns();
+    int r = collector_cpu.begin(record->cpu, record->start_ns, why);
+    for (size_t i = 0; i < record->part_count && r == 0; i++)
+        if (record->parts[i].ops->begin)
+            r = record->parts[i].ops->begin(record->parts[i].collector, record->start_ns, why);
+    record->collecting = r == 0;
+    return r;
 }
 
 /* Ours to fail, not the target's: it runs on, and the first reason is kept. */
@@ -433,6 +444,7 @@ static void collect_stop(struct record *record)
     if (!record->collecting)
         return;
     record->collecting = false;
+    cpu_halt(record->cpu); /* to stop the others takes a while, too */
     record->end_ns = clock_mono_ns();
     /* The others first: what they have seen until now is taken with the last announcements. */
     int r = 0;
@@ -583,6 +595,12 @@ static int fingerprint_put(struct record *record, struct why *why)
     return r < 0 ? why_errno(why, -r, NULL, "cannot write to the recording") : 0;
 }
 
+/* Nobody else writes to the terminal. */
+static bool is_alone(const struct record_run_opts *opts)
+{
+    return opts->cpu.scope != TARGET_SPAWNED || opts->apart;
+}
+
 static int record_steps(struct record *record, const char *path, struct why *why)
 {
     int r = fingerprint_put(record, why);
@@ -590,7 +608,8 @@ static int record_steps(struct record *record, const char *path, struct why *why
         r = target_start(record, why);
     if (r == 0)
         r = collector_start(record, why);
-    record->start_ns = clock_mono_ns();
+    if (r == 0)
+        r = collectors_begin(record, why);
     if (r == 0) {
         r = target_put(record);
         if (r < 0)
@@ -600,6 +619,10 @@ static int record_steps(struct record *record, const char *path, struct why *why
         r = spawn_release(record->spawn, why);
     if (r < 0)
         return r;
+    if (is_alone(record->opts)) { /* from now on it counts, and the clock of -d runs */
+        progress_end(&record->progress);
+        progress_begin(&record->progress, record->opts->progress, "recording", 0);
+    }
     record->begun = true;
     aside_keep(&record->aside, path);
     r = pump(record, why);
@@ -688,11 +711,11 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
         signal(SIGXFSZ, record.old_xfsz);
         return r;
     }
-    bool is_alone = opts->cpu.scope != TARGET_SPAWNED || opts->apart;
-    if (is_alone)
-        progress_begin(&record.progress, opts->progress, "recording", 0);
+    if (is_alone(opts))
+        progress_prepare(&record.progress, opts->progress,
+                         opts->cpu.scope == TARGET_SPAWNED ? "starting" : "attaching");
     r = record_steps(&record, result.path, why);
-    if (is_alone)
+    if (is_alone(opts))
         progress_end(&record.progress);
     result_fill(&record, &result);
     if (r == 0)
