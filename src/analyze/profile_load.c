@@ -55,6 +55,7 @@ static int add_thread(void *context, const struct recorded_thread *row)
                     .process = row->info.process,
                     .tid = row->info.tid,
                     .start_ns = row->info.start_ns,
+                    .end_ns = row->ended ? row->end_ns : UINT64_MAX,
                     .name = keep_text(loader, row->info.name),
                 });
 }
@@ -298,6 +299,8 @@ static int load(struct loader *loader)
         r = profile_name_frames(loader);
     if (r == 0)
         r = profile_group_threads(loader);
+    if (r == 0)
+        r = profile_join_threads(loader);
     bool range = loader->opts->from_ns || loader->opts->to_ns;
     assert(loader->series || (!range && !loader->opts->samples));
     if (r == 0 && !range)

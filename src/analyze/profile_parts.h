@@ -35,6 +35,8 @@ void *loader_keep(struct loader *loader, const void *data, size_t count, size_t 
 /* Every frame gets a place: from what it is, where the recording has no location for it. */
 MUST_USE int profile_name_frames(struct loader *loader);
 MUST_USE int profile_group_threads(struct loader *loader);
+/* Which rows are of one thread. */
+MUST_USE int profile_join_threads(struct loader *loader);
 /* Totals of the time range, and the single samples if asked for. */
 MUST_USE int profile_read_samples(struct loader *loader);
 /* Drops what filter and focus leave out, from totals and samples. */

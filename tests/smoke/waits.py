@@ -279,6 +279,19 @@ def case_exec():
     check(answer, truth, "holds_the_lock", "timer")
 
 
+def case_counted():
+    """A thread is one, whatever it was called and whichever programs it was: a shell that is given another name, and
+    four that it starts."""
+    command = "echo other > /proc/$$/comm; for i in 1 2 3 4; do /bin/true; done"
+    path, _, _ = lab.record("sh", "-c", command, options=["--io"])
+    answer = lab.waits(path).json
+    names = sorted(thread["name"].strip() for thread in answer["threads"])
+    assert names == ["other", "true", "true", "true", "true"], names
+    assert answer["thread_count"] == 5, answer["thread_count"]
+    done = lab.run(lab.whyslow, "io", "--json", path)
+    assert wait_tools.json.loads(done.stdout)["time"]["threads"] == 5, done.stdout
+
+
 def case_namespaces():
     apart = ["unshare", "--pid", "--fork", "--mount-proc"]
     for before, command in ((apart, []), ([], apart)):
