@@ -16,6 +16,7 @@ struct loader {
     const struct recorded_series *series;
     struct profile *profile;
     struct why *why;
+    struct str command; /* as document "target" has it */
     /* Vectors grow with the rows that are really there: the highest id may lie. */
     VEC(struct str) texts; /* by id */
     VEC(struct profile_process) processes;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/jsonw.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/run_artifacts.h"
@@ -537,14 +538,37 @@ static int target_put(struct record *record)
         [TARGET_SYSTEM] = "system",
         [TARGET_CGROUP] = "cgroup",
     };
-    char json[160], end[48] = "";
     const struct cpu_opts *cpu = &record->opts->cpu;
     int pid = record->spawn ? spawn_pid(record->spawn) : cpu->pid;
-    if (record->end_ns > 0)
-        snprintf(end, sizeof(end), ", \"end_ns\": %llu", (unsigned long long)record->end_ns);
-    snprintf(json, sizeof(json), "{\"scope\": \"%s\", \"pid\": %d, \"start_ns\": %llu%s}",
-             scopes[cpu->scope], pid, (unsigned long long)record->start_ns, end);
-    return sink_document(recording_writer_sink(record->writer), "target", str_from(json));
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    struct jsonw json;
+    jsonw_init(&json, out, 0);
+    jsonw_object_begin(&json);
+    jsonw_key(&json, "scope");
+    jsonw_text(&json, str_from(scopes[cpu->scope]));
+    jsonw_key(&json, "pid");
+    jsonw_i64(&json, pid);
+    jsonw_key(&json, "start_ns");
+    jsonw_u64(&json, record->start_ns);
+    if (record->end_ns > 0) {
+        jsonw_key(&json, "end_ns");
+        jsonw_u64(&json, record->end_ns);
+    }
+    /* What was asked for: the first program that is seen may be one that it became. */
+    if (record->spawn && cpu->command) {
+        jsonw_key(&json, "command");
+        jsonw_text(&json, str_from(cpu->command));
+    }
+    jsonw_object_end(&json);
+    int r = fclose(out) == 0 ? 0 : -ENOMEM;
+    if (r == 0)
+        r = sink_document(recording_writer_sink(record->writer), "target", (struct str){text, len});
+    free(text);
+    return r;
 }
 
 static int finish(struct record *record, struct why *why)

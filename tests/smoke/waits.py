@@ -292,6 +292,20 @@ def case_counted():
     assert wait_tools.json.loads(done.stdout)["time"]["threads"] == 5, done.stdout
 
 
+def case_typed():
+    """What was asked for, as a shell would take it and without its secret, not what a script became."""
+    script = lab.folder / "wrap.sh"
+    script.write_text('#!/bin/sh\nexec /bin/true "$@"\n')
+    script.chmod(0o755)
+    path, _, _ = lab.record(script, "-e", "two words", "--password", "hunter2", options=["--io", "--cpu"])
+    want = f"{script} -e 'two words' --password [redacted]"
+    for view in ("waits", "io"):
+        done = lab.run(lab.whyslow, view, "--json", path)
+        assert wait_tools.json.loads(done.stdout)["command"] == want, (view, done.stdout[:2000])
+    documents = lab.run(lab.whyslow, "query", "--json", path, "SELECT json FROM document").stdout
+    assert "two words" in documents and "hunter2" not in documents
+
+
 def case_namespaces():
     apart = ["unshare", "--pid", "--fork", "--mount-proc"]
     for before, command in ((apart, []), ([], apart)):

@@ -110,6 +110,33 @@ static void the_command_is_that_of_a_program_if_there_is_one(void **state)
     }
 }
 
+static void the_command_is_what_was_started_where_that_is_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *expected;
+    } rows[] = {
+        {"{\"scope\": \"command\", \"command\": \"./wrap 'two words'\"}", "./wrap 'two words'"},
+        {"{\"scope\": \"command\"}", "lua -e x"}, /* of an older whyslow */
+        {"{\"scope\": \"command\", \"command\": 5}", "lua -e x"},
+        {"{\"scope", "lua -e x"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct recording_writer *writer = create();
+        struct made made = {.sink = recording_writer_sink(writer)};
+        made_process(&made, 7, "/usr/bin/lua", "lua -e x");
+        assert_int_equal(sink_document(made.sink, "target", str_from(rows[i].json)), 0);
+        struct why why = {0};
+        assert_int_equal(recording_writer_finish(writer, &why), 0);
+        recording_writer_close(writer);
+        AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+        struct profile profile;
+        load_good(&arena, &(struct profile_opts){.names_only = true}, &profile);
+        assert_str(profile.command, rows[i].expected);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 static void ids_are_those_of_the_recording(void **state)
 {
     (void)state;
@@ -450,6 +477,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ids_are_those_of_the_recording, begin, end),
         cmocka_unit_test_setup_teardown(the_command_is_that_of_a_program_if_there_is_one, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(the_command_is_what_was_started_where_that_is_known, begin,
                                         end),
         cmocka_unit_test_setup_teardown(frames_without_a_name_get_a_function_of_their_own, begin,
                                         end),
