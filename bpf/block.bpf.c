@@ -9,6 +9,7 @@
  * An answer may come in an interrupt, so all maps are allocated beforehand. A program that is
  * interrupted by itself is not run again by the kernel: an answer may be missed. Then the request
  * stays in the map until its memory serves the next one, which takes its place. */
+#include "begun.h"
 #include "kernel.h"
 
 #include "format/block.h"
@@ -150,7 +151,7 @@ __attribute__((noinline)) int flight_begin(__u64 address, __u64 disk_address, __
     const struct block_flight *missed = bpf_map_lookup_elem(&flights, &address);
     if (missed)
         flight_end(address, missed);
-    if (!disk || op >= BLOCK_OPS)
+    if (!disk || op >= BLOCK_OPS || begun_ns() == 0)
         return 0;
     flight.number = (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
     flight.start_ns = bpf_ktime_get_ns();

@@ -6,6 +6,7 @@
  * scheduler's locks, so all maps are allocated beforehand. Which threads count is in the map
  * "threads", shared with whoever follows the target. They are raw tracepoints, since their
  * arguments are plain numbers: nothing of the kernel's types has to be read to attach to them. */
+#include "begun.h"
 #include "kernel.h"
 
 #include "format/contention.h"
@@ -180,7 +181,7 @@ int lock_begin(__u64 *context)
     __u32 flags = (__u32)context[1];
     struct task_struct *task = (void *)bpf_get_current_task_btf();
     __u32 tid = task->pid;
-    if (!bpf_map_lookup_elem(&threads, &tid))
+    if (!bpf_map_lookup_elem(&threads, &tid) || begun_ns() == 0)
         return 0;
     if ((flags & (CONTENTION_SPIN | CONTENTION_MUTEX)) == CONTENTION_SPIN)
         spin_begin(context, task, lock, flags);

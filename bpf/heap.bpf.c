@@ -91,6 +91,7 @@ static __always_inline bool copy_allowed(const struct heap_kernel_thread *thread
 
 /* All stacks here begin with the same few pcs: what tells their places apart is the caller. */
 #define STACKS_BY_CALLER 1
+#include "begun.h"
 #include "user_stacks.h"
 #include "whose.h"
 
@@ -344,7 +345,7 @@ SEC("uprobe")
 int heap_call(struct pt_regs *regs)
 {
     struct heap_kernel_thread *thread = thread_get();
-    if (!thread)
+    if (!thread || begun_ns() == 0)
         return 0;
     __u64 begin_ns = cost_begin();
     call_look(regs, thread, (__u32)bpf_get_attach_cookie(regs));

@@ -115,6 +115,7 @@ static __always_inline __u64 ref_next(void)
     return own ? ++own->refs : 0;
 }
 
+#include "begun.h"
 #include "told.h"
 #include "whose.h"
 
@@ -190,7 +191,7 @@ int io_enter(__u64 *context)
 {
     struct task_struct *task = (void *)bpf_get_current_task_btf();
     struct io_thread *thread = thread_get(task);
-    if (!thread)
+    if (!thread || begun_ns() == 0)
         return 0;
     const struct pt_regs *regs = (const void *)context[0];
     bool timed = is_timed();

@@ -122,7 +122,7 @@ static __always_inline int fault_sight(__u64 mapping, bool looked_up)
 {
     struct task_struct *task = (void *)bpf_get_current_task_btf();
     struct io_thread *thread = thread_get(task);
-    if (!thread || thread->start_ns != 0)
+    if (!thread || thread->start_ns != 0 || begun_ns() == 0)
         return 0;
     __u32 pid = task->pid;
     __u64 number = faults_of(task);

@@ -19,6 +19,7 @@ const volatile struct offcpu_config config;
 #include "objects.h"
 
 #include "asked.h"
+#include "begun.h"
 #include "registers.h"
 
 struct {
@@ -309,6 +310,18 @@ static __always_inline void key_of(struct offcpu_key *key, const struct offcpu_t
     key->syscall = NO_CALL;
 }
 
+/* Time on the CPU up to now, as far as it is recorded. */
+static __always_inline void ran_add(struct offcpu_thread *thread, __u64 now_ns)
+{
+    __u64 from_ns = begun_ns(), on_ns = thread->on_ns;
+    if (from_ns == 0 || on_ns == 0)
+        return;
+    if (on_ns < from_ns)
+        on_ns = from_ns;
+    if (now_ns > on_ns)
+        thread->running_ns += now_ns - on_ns;
+}
+
 /* A thread is on a CPU again. Not static: such functions are verified once, not once a caller.
  * 0: it is not among those we know. */
 __attribute__((noinline)) int came_back(__u32 pid, __u32 exec, __u64 now_ns)
@@ -316,7 +329,7 @@ __attribute__((noinline)) int came_back(__u32 pid, __u32 exec, __u64 now_ns)
     struct offcpu_thread *thread = bpf_map_lookup_elem(&threads, &pid);
     if (!thread)
         return 0;
-    __u64 off_ns = thread->off_ns, wake_ns = thread->wake_ns;
+    __u64 off_ns = thread->off_ns, wake_ns = thread->wake_ns, from_ns = begun_ns();
     __u32 flags = thread->flags;
     bool ready = flags & OFFCPU_THREAD_READY;
     thread->off_ns = 0;
@@ -329,8 +342,10 @@ __attribute__((noinline)) int came_back(__u32 pid, __u32 exec, __u64 now_ns)
     if (off_ns == 0 || (flags & OFFCPU_THREAD_EXITED))
         return 1;
     thread->off_total_ns += now_ns - off_ns;
-    if (flags & OFFCPU_THREAD_LEFT_OUT)
+    if (flags & OFFCPU_THREAD_LEFT_OUT || from_ns == 0 || now_ns <= from_ns)
         return 1;
+    if (off_ns < from_ns)
+        off_ns = from_ns; /* what went before is not of the recording */
     if (ready || wake_ns == 0)
         wake_ns = ready ? off_ns : now_ns;
     if (wake_ns < off_ns)
@@ -387,8 +402,7 @@ static __noinline int switch_out(void *context, struct task_struct *prev, bool p
             return 0;
     }
     unseen_return(prev, thread, now_ns);
-    if (thread->on_ns > 0)
-        thread->running_ns += now_ns - thread->on_ns;
+    ran_add(thread, now_ns);
     thread->on_ns = 0;
     thread->off_ns = now_ns;
     thread->kernel_ran_ns = prev->se.sum_exec_runtime;
@@ -603,9 +617,10 @@ static __always_inline void running_tell(struct task_struct *task, struct offcpu
                                          __u64 now_ns)
 {
     unseen_return(task, thread, now_ns);
-    if (thread->on_ns > 0)
-        thread->running_ns += now_ns - thread->on_ns;
+    ran_add(thread, now_ns);
     thread->on_ns = now_ns;
+    if (begun_ns() == 0)
+        return;
     struct wait wait = {.start_ns = now_ns, .end_ns = now_ns, .ns = thread->running_ns};
     key_of(&wait.key, thread, OFFCPU_KIND_RUNNING);
     wait_add(&wait);

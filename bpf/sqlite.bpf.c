@@ -12,6 +12,7 @@ char sqlite_license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct sqlite_config config;
 
+#include "begun.h" /* shared with io.bpf.c */
 #include "uprobe.h"
 
 #define told_thread io_thread
@@ -272,7 +273,7 @@ int sqlite_step(struct pt_regs *regs)
 {
     const struct sqlite_call call = {.subject = uprobe_argument(regs, 1)};
     const struct io_thread *thread = uprobe_thread();
-    if (!thread)
+    if (!thread || begun_ns() == 0)
         return 0;
     call_enter(regs, &call);
     struct sqlite_run_key key = run_key(call.subject);

@@ -11,6 +11,7 @@ char tls_license[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct io_heads_tls_config config;
 
+#include "begun.h" /* shared with io.bpf.c */
 #include "uprobe.h"
 
 enum {
@@ -78,7 +79,7 @@ static __noinline __u32 lost_take(__u64 ssl, __u32 tgid)
 static __always_inline int tls_enter(const struct pt_regs *regs, __u64 buffer, __u64 length)
 {
     __u32 pid = (__u32)bpf_get_current_pid_tgid();
-    if (!uprobe_thread())
+    if (!uprobe_thread() || begun_ns() == 0)
         return 0;
     struct io_heads_tls tls = {
         .ssl = uprobe_argument(regs, 1),

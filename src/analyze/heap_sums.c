@@ -68,13 +68,18 @@ static struct heap_sum *sum_at(struct adding *adding, enum heap_per per, uint32_
     return &adding->lists[per].data[*at - 1];
 }
 
+static uint32_t thread_of(const struct adding *adding, const struct heap_site *site)
+{
+    return profile_life(&adding->heap->profile, site->info.thread);
+}
+
 /* Counts different stacks and threads of an entry, and keeps the stack with the most bytes. */
 static int sum_mark(struct adding *adding, enum heap_per per, struct heap_sum *sum,
                     const struct heap_site *site)
 {
     uint64_t owner = (uint64_t)(sum - adding->lists[per].data) << 32;
     bool fresh;
-    uint64_t *at = map_u64_at(&adding->seen[per], owner | site->info.thread, &fresh);
+    uint64_t *at = map_u64_at(&adding->seen[per], owner | thread_of(adding, site), &fresh);
     if (!at)
         return -ENOMEM;
     sum->threads += fresh;
@@ -103,8 +108,8 @@ static int site_add(struct adding *adding, const struct heap_site *site)
     bool at_peak = sums->peak_known && site->process == sums->peak_process;
     struct heap_place place = place_of(adding, site->info.stack);
     const uint32_t ids[HEAP_PERS] = {
-        [HEAP_PER_STACK] = site->info.stack,   [HEAP_PER_FUNCTION] = place.function,
-        [HEAP_PER_THREAD] = site->info.thread, [HEAP_PER_IMAGE] = place.image,
+        [HEAP_PER_STACK] = site->info.stack,         [HEAP_PER_FUNCTION] = place.function,
+        [HEAP_PER_THREAD] = thread_of(adding, site), [HEAP_PER_IMAGE] = place.image,
         [HEAP_PER_PROCESS] = site->process,
     };
     figures_add(&sums->all, &site->tally, at_peak);

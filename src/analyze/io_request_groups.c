@@ -59,7 +59,8 @@ static int row_add(struct grouping *grouping, uint32_t id)
                           row->tally.parameters >= REQUEST_PARAMETERS;
     to->parameters = MAX(to->parameters, row->tally.parameters);
     bool first;
-    if (!map_u64_at(&grouping->threads, (uint64_t)group << 32 | info->thread, &first))
+    uint32_t life = profile_life(&grouping->io->profile, info->thread);
+    if (!map_u64_at(&grouping->threads, (uint64_t)group << 32 | life, &first))
         return -ENOMEM;
     to->threads += first;
     uint64_t *count = map_u64_at(&grouping->results, (uint64_t)group << 32 | info->result, NULL);

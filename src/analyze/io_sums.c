@@ -101,7 +101,8 @@ static int site_add(struct io_adding *adding, const struct call_row *row)
     struct io_site *to = &adding->sites.data[index - 1];
     call_tally_add(&to->tally, &row->tally);
     to->errors += info->error ? row->tally.count : 0;
-    int r = io_mark(adding, PAIR_SITE_THREAD, index, info->thread);
+    int r = io_mark(adding, PAIR_SITE_THREAD, index,
+                    profile_life(&adding->io->profile, info->thread));
     if (r < 0)
         return r;
     to->threads += r > 0;
@@ -262,8 +263,10 @@ static int threads_count(struct io_adding *adding)
 {
     struct map_u64 seen = {0};
     int r = 0;
-    for (size_t i = 1; i < adding->io->call_count && r == 0; i++)
-        r = map_u64_at(&seen, adding->io->calls[i].info.thread, NULL) ? 0 : -ENOMEM;
+    for (size_t i = 1; i < adding->io->call_count && r == 0; i++) {
+        uint32_t life = profile_life(&adding->io->profile, adding->io->calls[i].info.thread);
+        r = map_u64_at(&seen, life, NULL) ? 0 : -ENOMEM;
+    }
     adding->sums->threads = (uint32_t)seen.len;
     map_u64_deinit(&seen);
     return r;

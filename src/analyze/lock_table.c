@@ -156,7 +156,8 @@ static int row_add(struct builder *builder, uint32_t id)
     r = lock_part_add(&builder->waiters, lock, row->info.stack, &row->tally);
     if (r == 0)
         r = lock_part_add(&builder->wakers, lock, row->info.waker_stack, &row->tally);
-    return r < 0 ? r : lock_part_add(&builder->threads, lock, row->info.thread, &row->tally);
+    uint32_t life = profile_life(&builder->waits->profile, row->info.thread);
+    return r < 0 ? r : lock_part_add(&builder->threads, lock, life, &row->tally);
 }
 
 /* Objects first, since what a lock is depends on all of its waits; then the sums. */

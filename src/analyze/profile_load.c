@@ -4,6 +4,7 @@
 #include "analyze/profile_load.h"
 
 #include "analyze/profile_parts.h"
+#include "analyze/target_load.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -55,6 +56,7 @@ static int add_thread(void *context, const struct recorded_thread *row)
                     .process = row->info.process,
                     .tid = row->info.tid,
                     .start_ns = row->info.start_ns,
+                    .end_ns = row->ended ? row->end_ns : UINT64_MAX,
                     .name = keep_text(loader, row->info.name),
                 });
 }
@@ -150,6 +152,8 @@ static int add_document(void *context, const struct recorded_document *row)
     struct loader *loader = context;
     if (str_is(row->name, "fingerprint"))
         loader->profile->fingerprint_json = keep_text(loader, row->json);
+    if (str_is(row->name, "target"))
+        loader->command = target_command_read(loader->arena, row->json);
     return 0;
 }
 
@@ -226,11 +230,14 @@ static int load_stacks(struct loader *loader)
     return r;
 }
 
-/* The first process that says what it runs. One of which only a name is known may be the same
- * process before its exec was seen. */
+/* As it was asked for. Where that is not known, since it ran already or the recording is of an
+ * older whyslow, the first process that says what it runs. One of which only a name is known may
+ * be the same process before its exec was seen. */
 static struct str recorded_command(const struct loader *loader)
 {
     struct str first = STR("");
+    if (loader->command.len > 0)
+        return loader->command;
     for (size_t i = 1; i < loader->processes.len; i++) {
         const struct profile_process *process = &loader->processes.data[i];
         if (process->exe.len > 0)
@@ -298,6 +305,8 @@ static int load(struct loader *loader)
         r = profile_name_frames(loader);
     if (r == 0)
         r = profile_group_threads(loader);
+    if (r == 0)
+        r = profile_join_threads(loader);
     bool range = loader->opts->from_ns || loader->opts->to_ns;
     assert(loader->series || (!range && !loader->opts->samples));
     if (r == 0 && !range)

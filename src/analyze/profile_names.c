@@ -164,3 +164,29 @@ int profile_group_threads(struct loader *loader)
     intern_deinit(&folded);
     return r;
 }
+
+/* By pid and tid, but not by the process, which an exec makes another. A tid that comes back is
+ * another thread: the one that had it was over before. Those of some imports have none. */
+int profile_join_threads(struct loader *loader)
+{
+    struct map_u64 newest = {0};
+    int r = 0;
+    for (uint32_t i = (uint32_t)loader->threads.len; i-- > 0 && r == 0;) {
+        struct profile_thread *thread = &loader->threads.data[i];
+        uint32_t pid = loader->processes.data[thread->process].pid;
+        thread->life = i;
+        if (i == 0 || thread->tid == 0 || pid == 0)
+            continue;
+        uint64_t *at = map_u64_at(&newest, (uint64_t)pid << 32 | thread->tid, NULL);
+        if (!at) {
+            r = why_nomem(loader->why);
+            break;
+        }
+        const struct profile_thread *after = *at ? &loader->threads.data[*at] : NULL;
+        if (after && thread->end_ns >= after->start_ns)
+            thread->life = after->life;
+        *at = i;
+    }
+    map_u64_deinit(&newest);
+    return r;
+}

@@ -16,6 +16,7 @@ struct loader {
     const struct recorded_series *series;
     struct profile *profile;
     struct why *why;
+    struct str command; /* as document "target" has it */
     /* Vectors grow with the rows that are really there: the highest id may lie. */
     VEC(struct str) texts; /* by id */
     VEC(struct profile_process) processes;
@@ -35,6 +36,8 @@ void *loader_keep(struct loader *loader, const void *data, size_t count, size_t 
 /* Every frame gets a place: from what it is, where the recording has no location for it. */
 MUST_USE int profile_name_frames(struct loader *loader);
 MUST_USE int profile_group_threads(struct loader *loader);
+/* Which rows are of one thread. */
+MUST_USE int profile_join_threads(struct loader *loader);
 /* Totals of the time range, and the single samples if asked for. */
 MUST_USE int profile_read_samples(struct loader *loader);
 /* Drops what filter and focus leave out, from totals and samples. */

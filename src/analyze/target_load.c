@@ -26,6 +26,17 @@ void target_facts_read(struct str json_text, struct target_facts *ret)
     json_decref(json);
 }
 
+struct str target_command_read(struct arena *arena, struct str json_text)
+{
+    json_t *json = json_loadb(json_text.data, json_text.len, 0, NULL);
+    const json_t *command = json_object_get(json, "command");
+    struct str text = STR("");
+    if (json_is_string(command))
+        text = str_from(arena_dup(arena, json_string_value(command)));
+    json_decref(json);
+    return text;
+}
+
 void target_facts_root(const struct target_facts *facts, const struct profile *profile,
                        uint32_t *ret_process, uint32_t *ret_thread)
 {

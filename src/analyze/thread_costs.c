@@ -59,11 +59,12 @@ static int gather(const struct profile *profile, struct owners *threads, struct 
         const struct profile_total *total = &profile->totals[i];
         const struct profile_frame *leaf = &profile->frames[profile->stacks[total->stack].frame];
         uint32_t function = profile->places[leaf->places].function;
-        uint32_t group = profile->threads[total->thread].group;
-        if (threads->costs[total->thread].count == 0)
+        uint32_t thread = profile_life(profile, total->thread);
+        uint32_t group = profile->threads[thread].group;
+        if (threads->costs[thread].count == 0)
             groups->costs[group].threads++;
-        threads->costs[total->thread].threads = 1;
-        int r = owner_add(threads, total->thread, function, total);
+        threads->costs[thread].threads = 1;
+        int r = owner_add(threads, thread, function, total);
         if (r == 0)
             r = owner_add(groups, group, function, total);
         if (r < 0)

@@ -75,7 +75,8 @@ static int row_add(struct grouping *grouping, uint32_t row, uint64_t path_ns, ui
     group->path_ns += path_ns;
     *ret_group = id + 1;
     uint64_t ns = data->tally.total_ns;
-    r = member_add(&grouping->thread_at, id, data->info.thread, ns, &group->threads);
+    uint32_t life = profile_life(&grouping->waits->profile, data->info.thread);
+    r = member_add(&grouping->thread_at, id, life, ns, &group->threads);
     if (r == 0 && data->info.object != 0)
         r = member_add(&grouping->object_at, id, data->info.object, ns, &group->objects);
     if (r == 0 && data->info.waker_stack != 0)

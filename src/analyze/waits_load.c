@@ -202,6 +202,22 @@ static void lives_bound(struct loader *loader)
     }
 }
 
+static int lives_count(struct loader *loader)
+{
+    struct waits *waits = loader->waits;
+    struct map_u64 seen = {0};
+    int r = 0;
+    for (uint32_t i = 1; i < loader->threads.len && r == 0; i++) {
+        const struct waits_thread *thread = &loader->threads.data[i];
+        if (thread->end_ns > thread->start_ns &&
+            !map_u64_at(&seen, profile_life(&waits->profile, i), NULL))
+            r = why_nomem(loader->why);
+    }
+    waits->lives = seen.len;
+    map_u64_deinit(&seen);
+    return r;
+}
+
 static int compare_events(const void *a, const void *b)
 {
     const struct wait_event *x = a, *y = b;
@@ -261,6 +277,9 @@ static int load(struct loader *loader)
     if (r < 0)
         return r;
     lives_bound(loader);
+    r = lives_count(loader);
+    if (r < 0)
+        return r;
     target_facts_root(&loader->target, &loader->waits->profile, &loader->waits->root_process,
                       &loader->waits->root_thread);
     return keep_all(loader);

@@ -25,6 +25,7 @@ struct waits {
     struct wait_event *events; /* a plain list in the order of run_ns */
     size_t event_count;
     uint64_t start_ns, end_ns; /* of the recording */
+    size_t lives;              /* threads that were there: each once, whatever it was called */
     uint32_t root_process;     /* the command's or the pid's; 0: the whole machine */
     uint32_t root_thread;      /* its main thread */
     struct str facts_json;     /* document "waits": tier and why not higher; empty: none */

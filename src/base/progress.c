@@ -28,6 +28,15 @@ void progress_begin(struct progress *progress, FILE *out, const char *label, uin
     progress_update(progress, 0, NULL);
 }
 
+void progress_prepare(struct progress *progress, FILE *out, const char *label)
+{
+    *progress = (struct progress){.out = out, .label = label, .shown = is_terminal(out)};
+    if (!progress->shown)
+        return;
+    fprintf(out, "\r\033[K%s …", label);
+    fflush(out);
+}
+
 void progress_update(struct progress *progress, uint64_t done, const char *note)
 {
     if (!progress->shown)

@@ -23,6 +23,8 @@ struct progress {
 };
 
 void progress_begin(struct progress *progress, FILE *out, const char *label, uint64_t total);
+/* Instead, where nothing can be counted yet: says what takes its time until progress_end(). */
+void progress_prepare(struct progress *progress, FILE *out, const char *label);
 /* `note` may be NULL. */
 void progress_update(struct progress *progress, uint64_t done, const char *note);
 void progress_end(struct progress *progress);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/jsonw.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/run_artifacts.h"
@@ -388,8 +389,19 @@ static int collector_start(struct record *record, struct why *why)
             record->fds[record->fd_count++] = (struct pollfd){.fd = -1, .events = POLLIN};
         record->fds[record->fd_count - 1].fd = spawn_event_fd(record->spawn);
     }
-    record->collecting = true;
     return 0;
+}
+
+/* One moment for all, when everything is there; only then may the target run. */
+static int collectors_begin(struct record *record, struct why *why)
+{
+    record->start_ns = clock_mono_ns();
+    int r = collector_cpu.begin(record->cpu, record->start_ns, why);
+    for (size_t i = 0; i < record->part_count && r == 0; i++)
+        if (record->parts[i].ops->begin)
+            r = record->parts[i].ops->begin(record->parts[i].collector, record->start_ns, why);
+    record->collecting = r == 0;
+    return r;
 }
 
 /* Ours to fail, not the target's: it runs on, and the first reason is kept. */
@@ -433,6 +445,7 @@ static void collect_stop(struct record *record)
     if (!record->collecting)
         return;
     record->collecting = false;
+    cpu_halt(record->cpu); /* to stop the others takes a while, too */
     record->end_ns = clock_mono_ns();
     /* The others first: what they have seen until now is taken with the last announcements. */
     int r = 0;
@@ -525,14 +538,37 @@ static int target_put(struct record *record)
         [TARGET_SYSTEM] = "system",
         [TARGET_CGROUP] = "cgroup",
     };
-    char json[160], end[48] = "";
     const struct cpu_opts *cpu = &record->opts->cpu;
     int pid = record->spawn ? spawn_pid(record->spawn) : cpu->pid;
-    if (record->end_ns > 0)
-        snprintf(end, sizeof(end), ", \"end_ns\": %llu", (unsigned long long)record->end_ns);
-    snprintf(json, sizeof(json), "{\"scope\": \"%s\", \"pid\": %d, \"start_ns\": %llu%s}",
-             scopes[cpu->scope], pid, (unsigned long long)record->start_ns, end);
-    return sink_document(recording_writer_sink(record->writer), "target", str_from(json));
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    struct jsonw json;
+    jsonw_init(&json, out, 0);
+    jsonw_object_begin(&json);
+    jsonw_key(&json, "scope");
+    jsonw_text(&json, str_from(scopes[cpu->scope]));
+    jsonw_key(&json, "pid");
+    jsonw_i64(&json, pid);
+    jsonw_key(&json, "start_ns");
+    jsonw_u64(&json, record->start_ns);
+    if (record->end_ns > 0) {
+        jsonw_key(&json, "end_ns");
+        jsonw_u64(&json, record->end_ns);
+    }
+    /* What was asked for: the first program that is seen may be one that it became. */
+    if (record->spawn && cpu->command) {
+        jsonw_key(&json, "command");
+        jsonw_text(&json, str_from(cpu->command));
+    }
+    jsonw_object_end(&json);
+    int r = fclose(out) == 0 ? 0 : -ENOMEM;
+    if (r == 0)
+        r = sink_document(recording_writer_sink(record->writer), "target", (struct str){text, len});
+    free(text);
+    return r;
 }
 
 static int finish(struct record *record, struct why *why)
@@ -583,6 +619,12 @@ static int fingerprint_put(struct record *record, struct why *why)
     return r < 0 ? why_errno(why, -r, NULL, "cannot write to the recording") : 0;
 }
 
+/* Nobody else writes to the terminal. */
+static bool is_alone(const struct record_run_opts *opts)
+{
+    return opts->cpu.scope != TARGET_SPAWNED || opts->apart;
+}
+
 static int record_steps(struct record *record, const char *path, struct why *why)
 {
     int r = fingerprint_put(record, why);
@@ -590,7 +632,8 @@ static int record_steps(struct record *record, const char *path, struct why *why
         r = target_start(record, why);
     if (r == 0)
         r = collector_start(record, why);
-    record->start_ns = clock_mono_ns();
+    if (r == 0)
+        r = collectors_begin(record, why);
     if (r == 0) {
         r = target_put(record);
         if (r < 0)
@@ -600,6 +643,10 @@ static int record_steps(struct record *record, const char *path, struct why *why
         r = spawn_release(record->spawn, why);
     if (r < 0)
         return r;
+    if (is_alone(record->opts)) { /* from now on it counts, and the clock of -d runs */
+        progress_end(&record->progress);
+        progress_begin(&record->progress, record->opts->progress, "recording", 0);
+    }
     record->begun = true;
     aside_keep(&record->aside, path);
     r = pump(record, why);
@@ -688,11 +735,11 @@ int record_into_file(const struct record_run_opts *opts, struct record_run_resul
         signal(SIGXFSZ, record.old_xfsz);
         return r;
     }
-    bool is_alone = opts->cpu.scope != TARGET_SPAWNED || opts->apart;
-    if (is_alone)
-        progress_begin(&record.progress, opts->progress, "recording", 0);
+    if (is_alone(opts))
+        progress_prepare(&record.progress, opts->progress,
+                         opts->cpu.scope == TARGET_SPAWNED ? "starting" : "attaching");
     r = record_steps(&record, result.path, why);
-    if (is_alone)
+    if (is_alone(opts))
         progress_end(&record.progress);
     result_fill(&record, &result);
     if (r == 0)

@@ -71,9 +71,7 @@ static void put_head(struct waits_run *run, struct value *root)
 static void put_classes(struct waits_run *run, struct value *root)
 {
     const struct wait_classes *classes = &run->classes;
-    size_t lives = 0;
-    for (size_t i = 1; i < run->waits.profile.thread_count; i++)
-        lives += run->waits.threads[i].end_ns > run->waits.threads[i].start_ns;
+    size_t lives = run->waits.lives;
     value_put_machine(root, "thread_count", value_uint(lives, UNIT_COUNT));
     value_put_machine(root, "life_ms", value_real((double)classes->life_ns / 1e6, UNIT_MS));
     value_put_machine(root, "classes_ms", wait_tables_sums(&run->tables, classes->tree));
@@ -89,7 +87,7 @@ static void put_threads(struct waits_run *run, struct value *root)
 {
     struct wait_tables all = run->tables;
     all.limit = 0;
-    bool many = run->waits.profile.thread_count - 1 > THREADS_SHOWN_MAX;
+    bool many = run->waits.lives > THREADS_SHOWN_MAX;
     value_put_machine(root, "threads", wait_tables_threads(&all));
     value_put_machine(root, "thread_groups", wait_tables_thread_groups(&all));
     if (many && !run->opts->threads)

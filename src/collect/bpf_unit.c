@@ -248,6 +248,15 @@ int bpf_unit_attach(struct bpf_unit *unit, struct why *why)
     return r < 0 ? unit_why(unit, -r, "attaching", why) : 0;
 }
 
+int bpf_unit_begin(struct bpf_unit *unit, uint64_t start_ns, struct why *why)
+{
+    uint32_t zero = 0;
+    int fd = bpf_unit_map_fd(unit, "begun"), r = fd < 0 ? fd : 0;
+    if (r == 0 && bpf_map_update_elem(fd, &zero, &start_ns, BPF_ANY) < 0)
+        r = -errno;
+    return r < 0 ? unit_why(unit, -r, "beginning", why) : 0;
+}
+
 int bpf_unit_program_fd(const struct bpf_unit *unit, const char *program)
 {
     const struct bpf_program *found = bpf_object__find_program_by_name(unit->object, program);

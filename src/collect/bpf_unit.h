@@ -7,6 +7,7 @@
  *     bpf_unit_load()       maps and programs into the kernel
  *     bpf_unit_attach()     programs that name what they hang on (tp_btf, raw_tp); others
  *                           (perf_event, uprobe) are attached by whoever has their fd
+ *     bpf_unit_begin()      what they see counts from now on, and nothing did before (bpf/begun.h)
  *     bpf_unit_close()      all of it goes away, unless something else still holds it
  *
  * What libbpf would print is caught: its words, or the verifier's, are part of `struct why`.
@@ -51,6 +52,8 @@ MUST_USE int bpf_unit_load(struct bpf_unit *unit, struct why *why);
 /* Of what loading gave: not a reason that would be the same for any program. */
 bool bpf_unit_is_disliked(int r);
 MUST_USE int bpf_unit_attach(struct bpf_unit *unit, struct why *why);
+/* `start_ns` has passed. Units that share the map "begun" begin with its owner. */
+MUST_USE int bpf_unit_begin(struct bpf_unit *unit, uint64_t start_ns, struct why *why);
 /* Programs run no more, maps stay. */
 void bpf_unit_detach(struct bpf_unit *unit);
 

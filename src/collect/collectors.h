@@ -1,6 +1,8 @@
 /* The collectors: one file and one row of the table in collectors.c each.
  *
- * A collector's life is probe → start → drain → stop → finish. `probe` says
+ * A collector's life is probe → start → begin → drain → stop → finish. To start takes a while,
+ * seconds where programs are loaded into the kernel on a busy machine, and each begins to see on
+ * its own: nothing counts before `begin`, which gives all of them one moment. `probe` says
  * what is possible here and what would make more possible; `doctor` is a loop
  * over this table. Collectors write to a sink and know nothing of the store. */
 #pragma once
@@ -53,6 +55,9 @@ struct collector_ops {
     void (*probe)(struct arena *arena, struct collector_probe *ret);
     int (*start)(const struct collector_target *target, struct sink *sink, struct collector **ret,
                  struct why *why);
+    /* From `start_ns` on, which has just passed, what it sees counts. NULL: it sees nothing of a
+     * target that is held. */
+    int (*begin)(struct collector *collector, uint64_t start_ns, struct why *why);
     int (*drain)(struct collector *collector,
                  struct why *why); /* takes what is there, no waiting */
     int (*stop)(struct collector *collector,

@@ -160,9 +160,7 @@ static int blind_start(struct collector *c, const struct why *denied, struct why
     if (r < 0)
         return why_errno(why, -r, "'ps -e' lists the processes", "cannot follow process %d",
                          c->opts.pid);
-    r = processes_read(c, why);
-    cpu_account_begin(c);
-    return r;
+    return processes_read(c, why);
 }
 
 static int start(struct collector *c, struct why *why)
@@ -188,11 +186,7 @@ static int start(struct collector *c, struct why *why)
     if (r < 0)
         return r;
     c->sample_type = perf_attr_sampling(&c->plan, 1, c->slice_bytes).sample_type;
-    r = processes_read(c, why);
-    if (r < 0)
-        return r;
-    cpu_account_begin(c);
-    return cpu_events_enable(c, why);
+    return processes_read(c, why);
 }
 
 int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
@@ -218,6 +212,15 @@ int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector *
     }
     *ret = c;
     return 0;
+}
+
+/* The account after `start_ns`, and in cpu_halt() before the end is noted: it is never of a longer
+ * time than the recording. */
+static int cpu_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    c->start_ns = start_ns;
+    cpu_account_begin(c);
+    return c->blind ? 0 : cpu_events_enable(c, why);
 }
 
 static int cpu_start_default(const struct collector_target *target, struct sink *sink,
@@ -251,12 +254,21 @@ static int cpu_drain(struct collector *c, struct why *why)
     return r;
 }
 
+void cpu_halt(struct collector *c)
+{
+    if (c->halted)
+        return;
+    cpu_account_look(c);
+    cpu_samples_disable(c);
+    c->halted = true;
+}
+
 static int cpu_stop(struct collector *c, struct why *why)
 {
     if (c->stopped)
         return 0;
+    cpu_halt(c);
     cpu_events_disable(c);
-    cpu_account_look(c);
     int r = take(c, true, why);
     if (c->deep && cpu_deep_counts(c->deep, c->deep_counts) < 0)
         c->deep_counts[CPU_DEEP_NS] = 0;
@@ -425,6 +437,7 @@ const struct collector_ops collector_cpu = {
     .built = true,
     .probe = cpu_probe,
     .start = cpu_start_default,
+    .begin = cpu_begin,
     .drain = cpu_drain,
     .stop = cpu_stop,
     .finish = cpu_finish,

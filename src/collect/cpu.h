@@ -1,7 +1,10 @@
 /* The cpu collector: samples of running code, with stacks.
  *
  *     cpu_start()       opens events and rings; a spawned target must be held still
- *     collector_cpu.drain() … .stop() … .finish() … .close()
+ *     collector_cpu.begin() samples count from now on; of a spawned target from its exec on
+ *     collector_cpu.drain() …
+ *     cpu_halt()            no samples and no account from now on; announcements go on
+ *     collector_cpu.stop() … .finish() … .close()
  *
  * collector_cpu.start() is cpu_start() with the defaults, for a spawned target. Between
  * rounds a caller sleeps in poll() with cpu_poll_fds(): a ring that is half full wakes it. */
@@ -33,6 +36,8 @@ struct cpu_opts {
 
 MUST_USE int cpu_start(const struct cpu_opts *opts, struct sink *sink, struct collector **ret,
                        struct why *why);
+
+void cpu_halt(struct collector *collector);
 
 enum cpu_task { CPU_TASK_FORK, CPU_TASK_EXEC, CPU_TASK_EXIT };
 

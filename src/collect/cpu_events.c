@@ -470,10 +470,15 @@ int cpu_events_enable(struct collector *c, struct why *why)
     return 0;
 }
 
-void cpu_events_disable(struct collector *c)
+void cpu_samples_disable(struct collector *c)
 {
     for (size_t i = 0; i < c->set_count; i++)
         set_switch(&c->sets[i], PERF_EVENT_IOC_DISABLE);
+}
+
+void cpu_events_disable(struct collector *c)
+{
+    cpu_samples_disable(c);
     for (size_t i = 0; i < c->sideband_fds.len; i++)
         ioctl(c->sideband_fds.data[i], PERF_EVENT_IOC_DISABLE, 0);
 }

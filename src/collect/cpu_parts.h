@@ -70,7 +70,7 @@ struct collector {
     uint64_t turn_ns; /* when the next set takes over */
     bool begun;       /* the target has begun */
     bool processes_started;
-    bool stopped;
+    bool halted, stopped;
 
     double ns_per_cycle; /* PERF_CYCLES: as last seen */
     uint64_t cycles_seen, cycles_running_ns;
@@ -98,6 +98,7 @@ struct collector {
 /* cpu_events.c */
 MUST_USE int cpu_events_open(struct collector *c, struct why *why);
 MUST_USE int cpu_events_enable(struct collector *c, struct why *why);
+void cpu_samples_disable(struct collector *c); /* announcements go on */
 void cpu_events_disable(struct collector *c);
 /* What rings had no room for; whole once the events are disabled. */
 uint64_t cpu_events_lost(const struct collector *c);

@@ -180,6 +180,11 @@ int devices_open(const char *cache_dir, struct sink *sink, struct devices **ret,
     return 0;
 }
 
+int devices_begin(struct devices *devices, uint64_t start_ns, struct why *why)
+{
+    return bpf_unit_begin(devices->unit, start_ns, why);
+}
+
 const char *devices_missing(const struct devices *devices)
 {
     return devices->missing[0] ? devices->missing : NULL;

@@ -1,7 +1,8 @@
 /* Block devices while something is recorded (bpf/block.bpf.c): requests, bytes, how long the
  * device took, how many it had at a time.
  *
- *     devices_open()    from now on requests are added up, in the kernel
+ *     devices_open()    it is all there
+ *     devices_begin()   from now on requests are added up, in the kernel
  *     devices_drain()   what is new goes to rows of devices (model/call.h)
  *     devices_finish()  programs run no more; the last of it; counters io.device_lost,
  *                       io.device_errors
@@ -26,6 +27,7 @@ MUST_USE int devices_open(const char *cache_dir, struct sink *sink, struct devic
                           struct why *why);
 void devices_close(struct devices *devices); /* NULL is fine */
 
+MUST_USE int devices_begin(struct devices *devices, uint64_t start_ns, struct why *why);
 MUST_USE int devices_drain(struct devices *devices);
 MUST_USE int devices_finish(struct devices *devices);
 /* What cannot be seen of devices here, and why; NULL: nothing is missing. */

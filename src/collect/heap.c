@@ -31,6 +31,11 @@ static void heap_probe(struct arena *arena, struct collector_probe *ret)
     tiers_probe(arena, steps, ret);
 }
 
+static int heap_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    return c->ops->begin ? c->ops->begin(c->inner, start_ns, why) : 0;
+}
+
 static int heap_drain(struct collector *c, struct why *why)
 {
     return c->ops->drain(c->inner, why);
@@ -165,6 +170,7 @@ const struct collector_ops collector_heap = {
     .built = true,
     .probe = heap_probe,
     .start = heap_start_default,
+    .begin = heap_begin,
     .drain = heap_drain,
     .stop = heap_stop,
     .finish = heap_finish,

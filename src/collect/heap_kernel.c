@@ -159,10 +159,7 @@ int heap_kernel_start(const struct heap_opts *opts, const struct collector_targe
     c->stacks = c->threads.stacks = cpu_stacks(target->cpu);
     c->ring.wake_fd = -1;
     c->attached = target->scope == TARGET_ATTACHED;
-    uint64_t start_ns = own_cpu_ns(), now_ns = clock_mono_ns();
-    c->moment_ns = now_ns;
-    c->put_ns = now_ns + PUT_MS * NS_PER_MS;
-    c->snapshot_ns = opts->snapshot_ns ? now_ns + opts->snapshot_ns : UINT64_MAX;
+    uint64_t start_ns = own_cpu_ns();
     int r = start(c, target, why);
     if (r < 0) {
         kernel_close(c);
@@ -173,6 +170,14 @@ int heap_kernel_start(const struct heap_opts *opts, const struct collector_targe
     cpu_follow(target->cpu, &follower);
     *ret = c;
     return 0;
+}
+
+static int kernel_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    c->moment_ns = start_ns;
+    c->put_ns = start_ns + PUT_MS * NS_PER_MS;
+    c->snapshot_ns = c->opts.snapshot_ns ? start_ns + c->opts.snapshot_ns : UINT64_MAX;
+    return bpf_unit_begin(c->unit, start_ns, why);
 }
 
 /* ---- now and then ---- */
@@ -310,6 +315,7 @@ const struct collector_ops heap_kernel_ops = {
     .name = "heap",
     .summary = "allocations, peak and leaks, by call stack",
     .built = true,
+    .begin = kernel_begin,
     .drain = kernel_drain,
     .stop = kernel_stop,
     .finish = kernel_finish,

@@ -29,6 +29,11 @@ static void io_probe(struct arena *arena, struct collector_probe *ret)
     tiers_probe(arena, steps, ret);
 }
 
+static int io_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    return c->ops->begin ? c->ops->begin(c->inner, start_ns, why) : 0;
+}
+
 static int io_drain(struct collector *c, struct why *why)
 {
     return c->ops->drain(c->inner, why);
@@ -161,6 +166,7 @@ const struct collector_ops collector_io = {
     .built = true,
     .probe = io_probe,
     .start = io_start_default,
+    .begin = io_begin,
     .drain = io_drain,
     .stop = io_stop,
     .finish = io_finish,

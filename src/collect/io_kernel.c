@@ -320,6 +320,13 @@ int io_kernel_start(const struct io_opts *opts, const struct collector_target *t
     return 0;
 }
 
+static int kernel_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    c->start_ns = start_ns;
+    int r = bpf_unit_begin(c->unit, start_ns, why);
+    return r == 0 && c->devices ? devices_begin(c->devices, start_ns, why) : r;
+}
+
 /* The other table is written to from now on. */
 static int round_turn(struct collector *c, uint64_t now_ns)
 {
@@ -416,6 +423,7 @@ const struct collector_ops io_kernel_ops = {
     .name = "io",
     .summary = "bytes, calls and latency, by file and stack",
     .built = true,
+    .begin = kernel_begin,
     .drain = kernel_drain,
     .stop = kernel_stop,
     .finish = kernel_finish,

@@ -76,6 +76,7 @@ static int tls_start(struct collector *c, const struct collector_target *target,
         .told_fd = bpf_unit_map_fd(c->unit, "told"),
         .threads_fd = c->fds.threads,
         .now_fd = bpf_unit_map_fd(c->unit, "tls_now"),
+        .begun_fd = bpf_unit_map_fd(c->unit, "begun"),
         .ring_bytes = c->ring_bytes,
     };
     return tls_open(&opts, c->said->uprobes, &c->said->tls, why);
@@ -93,6 +94,7 @@ static int sqlite_start(struct collector *c, const struct collector_target *targ
         .deep_fd = c->fds.deep,
         .known_fd = c->fds.known,
         .known_long_fd = c->fds.known_long,
+        .begun_fd = bpf_unit_map_fd(c->unit, "begun"),
         .requests = c->said->requests,
         .context = c,
         .thread = thread_of,

@@ -351,6 +351,11 @@ static int counters_put(struct kernel_locks *locks)
     return r;
 }
 
+int kernel_locks_begin(struct kernel_locks *locks, uint64_t start_ns, struct why *why)
+{
+    return bpf_unit_begin(locks->unit, start_ns, why);
+}
+
 int kernel_locks_finish(struct kernel_locks *locks)
 {
     AUTO(arena_deinit) struct arena arena = ARENA_INIT;

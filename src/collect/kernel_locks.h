@@ -1,7 +1,8 @@
 /* Waits for locks of the kernel itself (bpf/contention.bpf.c), beside the engine that follows a
  * target's threads.
  *
- *     kernel_locks_open()    from now on contended locks are added up
+ *     kernel_locks_open()    it is all there
+ *     kernel_locks_begin()   from now on contended locks are added up
  *     kernel_locks_drain()   what is new goes to rows of waits, with object and kernel stack
  *     kernel_locks_finish()  the last of it, names for the locks, counters locks.kernel_*,
  *                            waits.lost.kernel_locks
@@ -38,6 +39,7 @@ void kernel_locks_close(struct kernel_locks *locks); /* NULL is fine */
 
 /* Of all its maps, about. */
 uint64_t kernel_locks_map_bytes(void);
+MUST_USE int kernel_locks_begin(struct kernel_locks *locks, uint64_t start_ns, struct why *why);
 MUST_USE int kernel_locks_drain(struct kernel_locks *locks);
 MUST_USE int kernel_locks_finish(struct kernel_locks *locks);
 

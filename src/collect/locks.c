@@ -22,6 +22,11 @@ static int locks_start(const struct collector_target *target, struct sink *sink,
     return offcpu_start(&opts, target, sink, ret, why);
 }
 
+static int locks_begin(struct collector *collector, uint64_t start_ns, struct why *why)
+{
+    return collector_offcpu.begin(collector, start_ns, why);
+}
+
 static int locks_drain(struct collector *collector, struct why *why)
 {
     return collector_offcpu.drain(collector, why);
@@ -48,6 +53,7 @@ const struct collector_ops collector_locks = {
     .built = true,
     .probe = locks_probe,
     .start = locks_start,
+    .begin = locks_begin,
     .drain = locks_drain,
     .stop = locks_stop,
     .finish = locks_finish,

@@ -33,6 +33,11 @@ static void offcpu_probe(struct arena *arena, struct collector_probe *ret)
     tiers_probe(arena, steps, ret);
 }
 
+static int offcpu_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    return c->ops->begin ? c->ops->begin(c->inner, start_ns, why) : 0;
+}
+
 static int offcpu_drain(struct collector *c, struct why *why)
 {
     return c->ops->drain(c->inner, why);
@@ -149,6 +154,7 @@ const struct collector_ops collector_offcpu = {
     .built = true,
     .probe = offcpu_probe,
     .start = offcpu_start_default,
+    .begin = offcpu_begin,
     .drain = offcpu_drain,
     .stop = offcpu_stop,
     .finish = offcpu_finish,

@@ -307,6 +307,13 @@ int offcpu_kernel_start(const struct offcpu_opts *opts, const struct collector_t
     return 0;
 }
 
+static int kernel_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    c->start_ns = start_ns;
+    int r = bpf_unit_begin(c->unit, start_ns, why);
+    return r == 0 && c->kernel_locks ? kernel_locks_begin(c->kernel_locks, start_ns, why) : r;
+}
+
 /* The other map is written to from now on; programs that are just at work end within
  * microseconds, and this one is read after a whole round. */
 static int round_turn(struct collector *c, uint64_t now_ns)
@@ -391,6 +398,7 @@ const struct collector_ops offcpu_kernel_ops = {
     .name = "offcpu",
     .summary = "where threads wait, and for what",
     .built = true,
+    .begin = kernel_begin,
     .drain = kernel_drain,
     .stop = kernel_stop,
     .finish = kernel_finish,

@@ -208,7 +208,8 @@ static int open_put(struct collector *c, const struct offcpu_thread *thread, uin
     struct wait_info info = {0};
     struct wait_tally tally = {0};
     uint32_t row = 0;
-    if (thread->off_ns == 0 || thread->off_ns >= now_ns)
+    uint64_t off_ns = MAX(thread->off_ns, c->start_ns);
+    if (thread->off_ns == 0 || off_ns >= now_ns)
         return 0;
     if (thread->flags & OFFCPU_THREAD_READY)
         key = (struct offcpu_key){
@@ -222,16 +223,16 @@ static int open_put(struct collector *c, const struct offcpu_thread *thread, uin
     else if (thread->by_interrupt)
         key.flags |= WAIT_BY_INTERRUPT;
     key.flags |= WAIT_OPEN;
-    int r = offcpu_row(c, &key, thread->off_ns, &info, &row);
+    int r = offcpu_row(c, &key, off_ns, &info, &row);
     if (r < 0)
         return r;
-    wait_tally_one(&tally, thread->off_ns, now_ns - thread->off_ns);
+    wait_tally_one(&tally, off_ns, now_ns - off_ns);
     c->open_waits++;
     r = sink_wait_add(c->sink, row, &tally);
-    struct wait_event event = {row, thread->off_ns, now_ns, now_ns};
-    if (r == 0 && now_ns - thread->off_ns >= c->config.long_ns)
+    struct wait_event event = {row, off_ns, now_ns, now_ns};
+    if (r == 0 && now_ns - off_ns >= c->config.long_ns)
         r = sink_wait_event(c->sink, &event);
-    return r < 0 ? r : offcpu_sample(c, &info, now_ns, now_ns - thread->off_ns);
+    return r < 0 ? r : offcpu_sample(c, &info, now_ns, now_ns - off_ns);
 }
 
 int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
@@ -253,8 +254,9 @@ int offcpu_threads_take(struct collector *c, uint64_t now_ns, bool end)
             continue;
         int r = told_threads_get(&c->threads, thread.tid, thread.tgid, thread.exec, now_ns, &seen);
         uint64_t running_ns = thread.running_ns;
-        if (thread.on_ns > 0 && thread.on_ns < now_ns)
-            running_ns += now_ns - thread.on_ns;
+        uint64_t on_ns = MAX(thread.on_ns, c->start_ns);
+        if (thread.on_ns > 0 && on_ns < now_ns)
+            running_ns += now_ns - on_ns;
         if (r == 0)
             r = running_put(c, seen, now_ns, running_ns);
         if (r == 0 && end && c->opts.waits)

@@ -24,7 +24,9 @@ struct collector {
     enum tier tier;
     int timer_fd;
     bool stopped;
-    uint64_t end_ns;
+    bool attached;
+    int pid;
+    uint64_t start_ns, end_ns;
     char not_kernel[512];
     char not_higher[1024]; /* what stands in the way of the next tier */
 };
@@ -41,12 +43,15 @@ static int on_switch(void *context, uint64_t time_ns, int pid, int tid, bool out
     struct collector *c = context;
     /* Looks that ended before this find the thread as it was then. */
     int r = c->reader.count > 0 ? user_reader_until(&c->reader, time_ns) : 0;
+    if (r == 0 && time_ns < c->start_ns)
+        return 0; /* what there was then was looked at */
     return r < 0 ? r : user_threads_switch(&c->threads, time_ns, pid, tid, out, preempted);
 }
 
 static int on_task(void *context, uint64_t time_ns, enum cpu_task task, int pid, int tid)
 {
     struct collector *c = context;
+    time_ns = MAX(time_ns, c->start_ns);
     switch (task) {
     case CPU_TASK_FORK:
         return user_threads_fork(&c->threads, time_ns, pid, tid);
@@ -100,22 +105,21 @@ static int series_add(struct collector *c)
 }
 
 /* Threads that were here before us: nothing will be told of those that go on waiting. */
-static int present_read(struct collector *c, const struct collector_target *target)
+static int present_read(struct collector *c)
 {
     enum { TIDS_MAX = 1 << 16 };
-    if (target->scope != TARGET_ATTACHED)
+    if (!c->attached)
         return 0;
     int *tids = malloc(TIDS_MAX * sizeof(*tids));
     size_t count = 0, left = 0;
     if (!tids)
         return -ENOMEM;
-    int r = proc_threads_read(target->pid, tids, TIDS_MAX, &count, &left);
+    int r = proc_threads_read(c->pid, tids, TIDS_MAX, &count, &left);
     c->threads.too_many += left;
     for (size_t i = 0; i < count && r == 0; i++) {
         struct proc_stat stat;
-        if (proc_stat_read(target->pid, tids[i], &stat) == 0)
-            r = user_threads_present(&c->threads, target->start_ns, target->pid, tids[i],
-                                     stat.state == 'R');
+        if (proc_stat_read(c->pid, tids[i], &stat) == 0)
+            r = user_threads_present(&c->threads, c->start_ns, c->pid, tids[i], stat.state == 'R');
     }
     free(tids);
     return r == -ENOENT || r == -ESRCH ? 0 : r;
@@ -160,6 +164,8 @@ static int start(struct collector *c, const struct offcpu_opts *opts,
     c->reader.threads = &c->threads;
     c->threads.futexes_only = opts->locks && !opts->waits;
     c->threads.root_pid = target->scope == TARGET_SPAWNED ? target->pid : 0;
+    c->attached = target->scope == TARGET_ATTACHED;
+    c->pid = target->pid;
     c->tier = cpu_has_switches(c->cpu) ? TIER_USER : TIER_FLOOR;
     c->threads.floor = c->tier == TIER_FLOOR;
     reason_find(c, opts);
@@ -169,14 +175,19 @@ static int start(struct collector *c, const struct offcpu_opts *opts,
     r = user_reader_init(&c->reader, c->sink);
     if (r == 0)
         r = series_add(c);
-    if (r == 0)
-        r = present_read(c, target);
     if (r < 0)
         return why_errno(why, -r, NULL, "waits could not be recorded");
     struct cpu_follower follower = {
         .context = c, .until = on_until, .on_switch = on_switch, .on_task = on_task};
     cpu_follow(c->cpu, &follower);
     return 0;
+}
+
+static int user_begin(struct collector *c, uint64_t start_ns, struct why *why)
+{
+    c->start_ns = start_ns;
+    int r = present_read(c);
+    return r < 0 ? why_errno(why, -r, NULL, "waits could not be recorded") : 0;
 }
 
 int offcpu_user_start(const struct offcpu_opts *opts, const struct collector_target *target,
@@ -379,6 +390,7 @@ uint32_t offcpu_user_series(const struct collector *c)
 
 const struct collector_ops offcpu_user_ops = {
     .name = "offcpu",
+    .begin = user_begin,
     .drain = user_drain,
     .stop = user_stop,
     .finish = user_finish,

@@ -61,8 +61,10 @@ static int maps_share(struct bpf_unit *unit, const struct sqlite_calls_opts *opt
         const char *name;
         int fd;
     } maps[] = {
-        {"told", opts->told_fd}, {"threads", opts->threads_fd}, {"control", opts->control_fd},
-        {"deep", opts->deep_fd}, {"known", opts->known_fd},     {"known_long", opts->known_long_fd},
+        {"told", opts->told_fd},       {"threads", opts->threads_fd},
+        {"control", opts->control_fd}, {"deep", opts->deep_fd},
+        {"known", opts->known_fd},     {"known_long", opts->known_long_fd},
+        {"begun", opts->begun_fd},
     };
     int r = 0;
     for (size_t i = 0; i < ARRAY_SIZE(maps) && r == 0; i++)

@@ -16,7 +16,7 @@ struct sqlite_calls_opts {
     bool stacks;
     uint32_t ring_bytes;
     /* Maps of the io program; the fds stay the caller's. */
-    int told_fd, threads_fd, control_fd, deep_fd, known_fd, known_long_fd;
+    int told_fd, threads_fd, control_fd, deep_fd, known_fd, known_long_fd, begun_fd;
     struct io_requests *requests;
     /* As in struct io_heads_opts. */
     void *context;

@@ -48,6 +48,8 @@ static int unit_load(struct tls *tls, const struct tls_opts *opts, const char *c
         r = bpf_unit_map_share(tls->unit, "threads", opts->threads_fd, why);
     if (r == 0)
         r = bpf_unit_map_share(tls->unit, "tls_now", opts->now_fd, why);
+    if (r == 0)
+        r = bpf_unit_map_share(tls->unit, "begun", opts->begun_fd, why);
     if (r == 0 && bpf_unit_uprobes_multi(tls->unit) < 0)
         r = why_set(why, WHY_FAILED, EINVAL, NULL, "libbpf does not take uprobes of a newer kind");
     return r < 0 ? r : bpf_unit_load(tls->unit, why);

@@ -10,7 +10,7 @@ struct tls;
 /* Maps of the io program; the fds stay the caller's. */
 struct tls_opts {
     const char *cache_dir;
-    int told_fd, threads_fd, now_fd;
+    int told_fd, threads_fd, now_fd, begun_fd;
     uint32_t ring_bytes;
 };
 

@@ -26,8 +26,11 @@ struct profile_thread {
     uint32_t process;
     uint32_t tid;
     uint64_t start_ns;
+    uint64_t end_ns; /* UINT64_MAX: it went on, or nobody knows */
     struct str name;
     uint32_t group; /* index into thread_groups */
+    uint32_t life;  /* a thread that gets another name, or becomes another program, goes on as
+                     * another row: the newest one of this thread */
 };
 
 /* Ids up to the recording's own count are those of its `function` table; made-up functions
@@ -115,3 +118,11 @@ struct profile {
     struct str command;          /* what was recorded, for titles */
     struct str fingerprint_json; /* empty if none */
 };
+
+/* Whatever is counted or listed by thread goes by this. Profiles that were made by hand have no
+ * more than one row of a thread. */
+static inline uint32_t profile_life(const struct profile *profile, uint32_t thread)
+{
+    uint32_t life = thread < profile->thread_count ? profile->threads[thread].life : 0;
+    return life > 0 ? life : thread;
+}

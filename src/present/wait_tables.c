@@ -98,9 +98,10 @@ struct owner {
     uint64_t sums[WAIT_CLASSES];
 };
 
-static void owner_add(const struct wait_classes *classes, struct owner *owner, uint32_t thread)
+static void owner_add(const struct wait_tables *tables, struct owner *owner, uint32_t thread)
 {
-    owner->threads++;
+    const struct wait_classes *classes = tables->classes;
+    owner->threads += profile_life(&tables->waits->profile, thread) == thread;
     owner->unaccounted_ns += classes->unaccounted[thread];
     owner->life_ns += classes->unaccounted[thread];
     for (unsigned c = 0; c < WAIT_CLASSES; c++) {
@@ -134,9 +135,10 @@ static struct owner *owners_make(const struct wait_tables *tables, bool groups, 
     if (!owners)
         return NULL;
     for (uint32_t i = 1; i < profile->thread_count; i++) {
-        uint32_t id = groups ? profile->threads[i].group : i;
+        uint32_t life = profile_life(profile, i);
+        uint32_t id = groups ? profile->threads[life].group : life;
         owners[id].id = id;
-        owner_add(tables->classes, &owners[id], i);
+        owner_add(tables, &owners[id], i);
     }
     for (size_t i = 0; i < count; i++)
         if (owners[i].life_ns > 0)

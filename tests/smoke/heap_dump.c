@@ -272,6 +272,10 @@ int main(int argc, char **argv)
                                       .cpu = run.cpu};
     if (heap_kernel_start(&opts, &target, &run.memory.sink, &run.heap, &why) < 0)
         return fail("heap", &why);
+    uint64_t start_ns = clock_mono_ns();
+    if (collector_cpu.begin(run.cpu, start_ns, &why) < 0 ||
+        heap_kernel_ops.begin(run.heap, start_ns, &why) < 0)
+        return fail("begin", &why);
     if (!run.spawn)
         fprintf(stderr, "started\n"); /* who waits for us may go on */
     if (run.spawn && spawn_release(run.spawn, &why) < 0)

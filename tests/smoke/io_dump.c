@@ -185,6 +185,15 @@ static int finish(struct run *run, struct why *why)
     return r < 0 ? r : collector_cpu.finish(run->cpu, why);
 }
 
+static int run_begin(struct run *run, struct why *why)
+{
+    uint64_t start_ns = clock_mono_ns();
+    int r = collector_cpu.begin(run->cpu, start_ns, why);
+    if (r == 0)
+        r = collector_io.begin(run->io, start_ns, why);
+    return r == 0 && run->spawn ? spawn_release(run->spawn, why) : r;
+}
+
 /* A command with its path: it is not searched for. */
 static int command_start(struct run *run, char **argv, const char *output, struct why *why)
 {
@@ -248,8 +257,8 @@ int main(int argc, char **argv)
                                       .preload = run.preload};
     if (io_start(&opts, &target, &run.memory.sink, &run.io, &why) < 0)
         return fail("io", &why);
-    if (run.spawn && spawn_release(run.spawn, &why) < 0)
-        return fail("release", &why);
+    if (run_begin(&run, &why) < 0)
+        return fail("begin", &why);
     FILE *begun = go ? fopen(go, "w") : NULL;
     if (begun)
         fclose(begun);

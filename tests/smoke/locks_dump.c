@@ -111,6 +111,7 @@ static void run_start(struct run *run, char **argv, struct sink *sink, struct wh
     struct collector_target target = {
         .pid = cpu.pid, .scope = TARGET_SPAWNED, .cpu = run->cpu, .start_ns = clock_mono_ns()};
     if (locks_user_start(run->preload, &target, sink, &run->locks, why) < 0 ||
+        collector_cpu.begin(run->cpu, clock_mono_ns(), why) < 0 ||
         spawn_release(run->spawn, why) < 0)
         fail(why);
 }

@@ -241,6 +241,10 @@ int main(int argc, char **argv)
                                       .cpu = run.cpu};
     if (offcpu_start(&opts, &target, &run.memory.sink, &run.offcpu, &why) < 0)
         return fail("offcpu", &why);
+    uint64_t start_ns = clock_mono_ns();
+    if (collector_cpu.begin(run.cpu, start_ns, &why) < 0 ||
+        collector_offcpu.begin(run.offcpu, start_ns, &why) < 0)
+        return fail("begin", &why);
     if (run.spawn && spawn_release(run.spawn, &why) < 0)
         return fail("release", &why);
     if (collect(&run, seconds ? clock_mono_ns() + seconds * NS_PER_SEC : 0, watched, &why) < 0 ||

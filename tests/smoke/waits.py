@@ -280,6 +280,33 @@ def case_exec():
     check(answer, truth, "holds_the_lock", "timer")
 
 
+def case_counted():
+    """A thread is one, whatever it was called and whichever programs it was: a shell that is given another name, and
+    four that it starts."""
+    command = "echo other > /proc/$$/comm; for i in 1 2 3 4; do /bin/true; done"
+    path, _, _ = lab.record("sh", "-c", command, options=["--io"])
+    answer = lab.waits(path).json
+    names = sorted(thread["name"].strip() for thread in answer["threads"])
+    assert names == ["other", "true", "true", "true", "true"], names
+    assert answer["thread_count"] == 5, answer["thread_count"]
+    done = lab.run(lab.whyslow, "io", "--json", path)
+    assert wait_tools.json.loads(done.stdout)["time"]["threads"] == 5, done.stdout
+
+
+def case_typed():
+    """What was asked for, as a shell would take it and without its secret, not what a script became."""
+    script = lab.folder / "wrap.sh"
+    script.write_text('#!/bin/sh\nexec /bin/true "$@"\n')
+    script.chmod(0o755)
+    path, _, _ = lab.record(script, "-e", "two words", "--password", "hunter2", options=["--io", "--cpu"])
+    want = f"{script} -e 'two words' --password [redacted]"
+    for view in ("waits", "io"):
+        done = lab.run(lab.whyslow, view, "--json", path)
+        assert wait_tools.json.loads(done.stdout)["command"] == want, (view, done.stdout[:2000])
+    documents = lab.run(lab.whyslow, "query", "--json", path, "SELECT json FROM document").stdout
+    assert "two words" in documents and "hunter2" not in documents
+
+
 def case_namespaces():
     apart = ["unshare", "--pid", "--fork", "--mount-proc"]
     for before, command in ((apart, []), ([], apart)):
@@ -345,6 +372,49 @@ def case_attach_blocked():
     thread = answer.threads[pid]["classes_ms"]
     time_between("its two seconds", sum(thread[name] or 0 for name in wait_tools.CLASSES), 1900, 2500)
     time_between("asleep", thread["timer"], 1900, 2500)
+
+
+def recorded(query):
+    done = lab.run(lab.whyslow, "query", "--json", "attached.whyslow", query)
+    return wait_tools.json.loads(done.stdout)["rows"]
+
+
+def case_attach_all():
+    """CPU, waits and calls of a thread that runs already count from one moment, which is when all of them are there:
+    what is put into the kernel last takes seconds where others have the CPU, and what was seen until then is of no
+    recording. Nanoseconds of the recording, and no tolerance but one sample and what a clock may be slewed."""
+    target = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        lab.run(lab.whyslow, "record", "--cpu", "--offcpu", "--io", "--tier", "kernel", "-p", target.pid, "-d", "1",
+                "-o", "attached.whyslow")
+        assert target.poll() is None, "the target is gone"
+    finally:
+        target.kill()
+        target.wait()
+    documents = {row["name"]: wait_tools.json.loads(row["json"])
+                 for row in recorded("SELECT name, json FROM document WHERE name IN ('target', 'waits', 'cpu')")}
+    start_ns, end_ns = documents["target"]["start_ns"], documents["target"]["end_ns"]
+    assert end_ns - start_ns >= 1e9, "the clock of -d runs from there"
+    # What waits goes on to wait until the kernel's programs are taken away.
+    stop_ns = max(end_ns, documents["waits"]["stop_ns"])
+    waited = recorded("SELECT coalesce(sum(total_ns), 0) AS ns, min(first_ns) AS first FROM wait WHERE kind <> 'hold'")[0]
+    events = recorded("SELECT min(start_ns) AS first FROM wait_event")[0]
+    running, sampled = (recorded("SELECT coalesce(sum(weight), 0) AS ns FROM total WHERE series = "
+                                 f"(SELECT id FROM series WHERE name = '{name}')")[0]["ns"] for name in ("running", "cpu"))
+    print(f"recorded {end_ns - start_ns}, waited {waited}, ran {running}, sampled {sampled}")
+    assert documents["waits"]["start_ns"] == start_ns, documents
+    for first in (waited["first"], events["first"]):
+        assert first is None or first >= start_ns, (first, start_ns)
+    assert waited["ns"] + running <= stop_ns - start_ns, "more than there was time"
+    if "periods_ns" in documents["cpu"]:  # else they are cycles, and how many go into a second is estimated
+        assert sampled <= end_ns - start_ns + max(documents["cpu"]["periods_ns"]), "CPU time of one thread"
+    # The kernel brings its books of another thread up to date at ticks only, late where the CPU itself is given away.
+    booked = recorded("SELECT value AS ns FROM counter WHERE name = 'cpu.rusage_ns'")[0]["ns"]
+    assert booked <= (end_ns - start_ns) * 1.001 + 100e6, booked
+    answer = lab.waits("attached.whyslow")
+    thread = answer.threads[target.pid]
+    all_ms = sum(thread["classes_ms"][kind] for kind in wait_tools.CLASSES)
+    assert all_ms <= thread["life_ms"] + 1e-3 <= (stop_ns - start_ns) / 1e6 + 2e-3, (all_ms, thread)
 
 
 def case_at_once():

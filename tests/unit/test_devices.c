@@ -194,7 +194,8 @@ static int watch_start(void **state)
     watch->number = major(status.st_rdev) << 20 | minor(status.st_rdev);
     assert_int_equal(posix_memalign(&watch->buffer, 4096, 1 << 20), 0);
     memset(watch->buffer, 'x', 1 << 20);
-    if (devices_open(NULL, &watch->catch.sink, &watch->devices, &why) < 0)
+    if (devices_open(NULL, &watch->catch.sink, &watch->devices, &why) < 0 ||
+        devices_begin(watch->devices, clock_mono_ns(), &why) < 0)
         fail_msg("%s", why.what);
     return 0;
 }
@@ -438,6 +439,8 @@ static void a_device_that_takes_bios_is_seen_as_well(void **state)
     if (fd >= 0 && fstat(fd, &status) == 0 && posix_memalign(&buffer, 4096, 65536) == 0) {
         memset(buffer, 'x', 65536);
         int r = devices_open(NULL, &catch.sink, &devices, &why);
+        if (r == 0)
+            r = devices_begin(devices, clock_mono_ns(), &why);
         for (int i = 0; i < WRITES && r == 0; i++)
             written += pwrite(fd, buffer, 65536, (off_t)i * 65536) == 65536;
         if (r == 0)

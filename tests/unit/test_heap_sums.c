@@ -60,6 +60,22 @@ static void who_frees_need_not_be_who_allocated(void **state)
     end(made);
 }
 
+static void a_thread_is_one_whatever_it_was_called(void **state)
+{
+    (void)state;
+    struct made_heap *made = made_heap_new();
+    made->threads[1].life = made->threads[3].life = 3;
+    for (uint32_t thread = 1; thread <= 3; thread++)
+        *made_heap_site(made, thread, "malloc;make;main") = (struct heap_tally){
+            .allocations = 10, .allocated_bytes = 1000};
+    build(made);
+    assert_int_equal(sums.threads, 2);
+    assert_int_equal(sums.per[HEAP_PER_STACK].rows[0].threads, 2);
+    assert_int_equal(sums.per[HEAP_PER_THREAD].rows[0].id, 3); /* by its newest name */
+    assert_int_equal(sums.per[HEAP_PER_THREAD].rows[0].figures.allocations, 20);
+    end(made);
+}
+
 static void a_peak_is_that_of_one_process(void **state)
 {
     (void)state;
@@ -343,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_frees_need_not_be_who_allocated),
+        cmocka_unit_test(a_thread_is_one_whatever_it_was_called),
         cmocka_unit_test(a_peak_is_that_of_one_process),
         cmocka_unit_test(mappings_are_no_heap),
         cmocka_unit_test(memory_is_asked_for_by_the_program_not_by_wrappers),

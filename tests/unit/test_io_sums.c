@@ -71,6 +71,20 @@ static void calls_are_added_up_over_threads_stacks_and_objects_with_errors_by_er
     end(made);
 }
 
+static void a_thread_is_one_whatever_it_was_called(void **state)
+{
+    (void)state;
+    struct made_io *made = made_io_new();
+    uint32_t a = made_io_object(made, OBJECT_FILE, 0, "/a");
+    made->threads[1].life = made->threads[3].life = 3;
+    for (uint32_t thread = 1; thread <= 3; thread++)
+        made_io_call(made, thread, 1, "read", a, 10, 1, 100);
+    struct io_sums sums = sums_of(made);
+    assert_int_equal(sums.threads, 2);
+    assert_int_equal(sums.sites[0].threads, 2);
+    end(made);
+}
+
 static void what_is_idle_is_a_call_but_ranks_no_file_peer_or_place(void **state)
 {
     (void)state;
@@ -313,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_added_up_over_threads_stacks_and_objects_with_errors_by_errno),
+        cmocka_unit_test(a_thread_is_one_whatever_it_was_called),
         cmocka_unit_test(what_is_idle_is_a_call_but_ranks_no_file_peer_or_place),
         cmocka_unit_test(of_a_file_reads_writes_syncs_and_faults_are_told_apart),
         cmocka_unit_test(sizes_of_files_come_from_the_document_and_only_for_files_that_were_used),

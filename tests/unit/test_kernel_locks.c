@@ -143,6 +143,8 @@ static int watch_start(void **state)
         .sink = &watch->memory.sink,
     };
     int r = kernel_locks_open(&opts, &watch->locks, &why);
+    if (r == 0)
+        r = kernel_locks_begin(watch->locks, clock_mono_ns(), &why);
     if (r < 0)
         fail_msg("%s", why.what);
     return 0;

@@ -75,6 +75,9 @@ static void record(struct sink_memory *memory, bool switches, const char *mode, 
     struct offcpu_opts opts = {.waits = true, .tier = TIER_USER};
     assert_int_equal(offcpu_user_start(&opts, &target, &memory->sink, &offcpu, &why), 0);
     assert_int_equal(offcpu_user_tier(offcpu), switches ? TIER_USER : TIER_FLOOR);
+    uint64_t start_ns = clock_mono_ns();
+    assert_int_equal(collector_cpu.begin(cpu, start_ns, &why), 0);
+    assert_int_equal(offcpu_user_ops.begin(offcpu, start_ns, &why), 0);
     assert_int_equal(spawn_release(spawn, &why), 0);
     struct pollfd fds[FDS_MAX];
     size_t count = cpu_poll_fds(cpu, fds, FDS_MAX - 2);

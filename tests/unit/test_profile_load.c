@@ -110,6 +110,33 @@ static void the_command_is_that_of_a_program_if_there_is_one(void **state)
     }
 }
 
+static void the_command_is_what_was_started_where_that_is_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *expected;
+    } rows[] = {
+        {"{\"scope\": \"command\", \"command\": \"./wrap 'two words'\"}", "./wrap 'two words'"},
+        {"{\"scope\": \"command\"}", "lua -e x"}, /* of an older whyslow */
+        {"{\"scope\": \"command\", \"command\": 5}", "lua -e x"},
+        {"{\"scope", "lua -e x"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct recording_writer *writer = create();
+        struct made made = {.sink = recording_writer_sink(writer)};
+        made_process(&made, 7, "/usr/bin/lua", "lua -e x");
+        assert_int_equal(sink_document(made.sink, "target", str_from(rows[i].json)), 0);
+        struct why why = {0};
+        assert_int_equal(recording_writer_finish(writer, &why), 0);
+        recording_writer_close(writer);
+        AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+        struct profile profile;
+        load_good(&arena, &(struct profile_opts){.names_only = true}, &profile);
+        assert_str(profile.command, rows[i].expected);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 static void ids_are_those_of_the_recording(void **state)
 {
     (void)state;
@@ -203,6 +230,46 @@ static void threads_of_one_name_are_a_group(void **state)
     assert_str(profile.thread_groups[threads[world.alone].group], "app2");
     assert_str(profile.thread_groups[threads[world.workers[2]].group], "[unnamed]");
     assert_int_equal(profile.thread_group_count, 4);
+}
+
+/* What an exec, a new name, and an id that comes back make of threads: one row each. */
+static void rows_of_one_thread_lead_to_its_newest(void **state)
+{
+    (void)state;
+    struct world world;
+    world_begin(&world);
+    struct sink *sink = world.made.sink;
+    uint32_t process, program, again, row[7];
+    struct process_info info = {.pid = 50, .start_ns = 10, .exe = STR("/bin/sh")};
+    assert_int_equal(sink_process(sink, &info, &process), 0);
+    info = (struct process_info){.pid = 50, .start_ns = 20, .exe = STR("/bin/true")};
+    assert_int_equal(sink_process(sink, &info, &program), 0);
+    info = (struct process_info){.pid = 50, .start_ns = 50, .exe = STR("/bin/sh")};
+    assert_int_equal(sink_process(sink, &info, &again), 0);
+    const struct thread_info threads[] = {
+        {process, 50, 10, STR("sh")},     {program, 50, 20, STR("true")}, /* an exec */
+        {program, 51, 22, STR("java")},   {program, 51, 25, STR("GC")},   /* renamed */
+        {program, 50, 30, STR("called")}, {again, 50, 50, STR("sh")},     /* the next of that id */
+        {again, 51, 60, STR("other")},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        assert_int_equal(sink_thread(sink, &threads[i], &row[i]), 0);
+    assert_int_equal(sink_thread_end(sink, row[0], 20), 0);
+    assert_int_equal(sink_thread_end(sink, row[1], 30), 0);
+    assert_int_equal(sink_thread_end(sink, row[2], 25), 0);
+    assert_int_equal(sink_thread_end(sink, row[3], 40), 0);
+    assert_int_equal(sink_thread_end(sink, row[4], 40), 0);
+    uint32_t stack = made_stack(&world.made, world.main_frame, 0);
+    made_samples(&world.made, world.alone, stack, 1, MS);
+    world_end(&world);
+    AUTO(arena_deinit) struct arena arena = ARENA_INIT;
+    struct profile profile;
+    load_good(&arena, &(struct profile_opts){0}, &profile);
+    const uint32_t newest[] = {row[4], row[4], row[3], row[3], row[4], row[5], row[6]};
+    for (size_t i = 0; i < ARRAY_SIZE(newest); i++)
+        assert_int_equal(profile_life(&profile, row[i]), newest[i]);
+    assert_int_equal(profile_life(&profile, world.alone), world.alone);
+    assert_int_equal(profile_life(&profile, 0), 0);
 }
 
 static void a_time_range_takes_its_samples_only(void **state)
@@ -411,9 +478,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(ids_are_those_of_the_recording, begin, end),
         cmocka_unit_test_setup_teardown(the_command_is_that_of_a_program_if_there_is_one, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(the_command_is_what_was_started_where_that_is_known, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(frames_without_a_name_get_a_function_of_their_own, begin,
                                         end),
         cmocka_unit_test_setup_teardown(threads_of_one_name_are_a_group, begin, end),
+        cmocka_unit_test_setup_teardown(rows_of_one_thread_lead_to_its_newest, begin, end),
         cmocka_unit_test_setup_teardown(a_time_range_takes_its_samples_only, begin, end),
         cmocka_unit_test_setup_teardown(single_samples_come_in_the_order_of_time, begin, end),
         cmocka_unit_test_setup_teardown(a_filter_keeps_threads_processes_and_images_by_name, begin,

@@ -59,6 +59,10 @@ static void maps_make(struct sqlite_calls_opts *opts)
                               sizeof(struct offcpu_known), OFFCPU_KNOWN_MAX);
     opts->known_long_fd = map_make(BPF_MAP_TYPE_HASH, 8, sizeof(struct offcpu_known_long),
                                    OFFCPU_KNOWN_LONG_MAX);
+    opts->begun_fd = map_make(BPF_MAP_TYPE_ARRAY, 4, 8, 1);
+    const uint32_t zero = 0;
+    const uint64_t start_ns = 1;
+    assert_int_equal(bpf_map_update_elem(opts->begun_fd, &zero, &start_ns, BPF_ANY), 0);
 }
 
 static void start(struct fixture *f, bool recorded)
@@ -93,8 +97,8 @@ static void start(struct fixture *f, bool recorded)
 
 static void end(struct fixture *f)
 {
-    const int fds[] = {f->opts.told_fd, f->opts.threads_fd, f->opts.control_fd,
-                       f->opts.deep_fd, f->opts.known_fd,   f->opts.known_long_fd};
+    const int fds[] = {f->opts.told_fd,  f->opts.threads_fd,    f->opts.control_fd, f->opts.deep_fd,
+                       f->opts.known_fd, f->opts.known_long_fd, f->opts.begun_fd};
     uprobes_close(f->uprobes);
     sqlite_calls_close(f->calls);
     io_requests_close(f->requests);

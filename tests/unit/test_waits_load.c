@@ -188,6 +188,7 @@ static void what_was_told_comes_back_with_names_and_lives(void **state)
     assert_true(waits.start_ns == 100 * MS && waits.end_ns == 200 * MS);
     assert_int_equal(waits.root_process, told.root);
     assert_int_equal(waits.root_thread, told.main_2);
+    assert_int_equal(waits.lives, 3); /* renamed, the main thread is no other one */
     assert_true(str_is(waits.facts_json, "{\"tier\": \"kernel\"}"));
     assert_string_equal(waits.profile.series, "offcpu");
     assert_int_equal(waits.profile.total_count, 0);
