@@ -224,7 +224,7 @@ bool redact_is_keylike(struct str text)
         return false;
     for (; len < MIN(text.len, LOOK_BYTES_MAX); len++) {
         unsigned char c = (unsigned char)text.data[len];
-        if (c == '\0' || strchr("&;\"'` \t\n\\|<>,", c))
+        if (c == '\0' || strchr("&;=[\"'` \t\n\\|<>,", c))
             break;
         lower += islower(c) != 0;
         upper += isupper(c) != 0;

@@ -92,6 +92,17 @@ static struct str token_cut(struct cutter *c)
     return (struct str){c->text.data + start, c->at - start};
 }
 
+/* The end of a value that goes on at `at`, behind a part that a command writes. */
+static size_t value_rest(struct cutter *c, size_t at)
+{
+    size_t inner;
+    while (at < c->text.len && !strchr("&;#\"'` \t\n\\|<>", c->text.data[at])) {
+        size_t end = substitution_end(c, at, &inner);
+        at = end ? end : at + 1;
+    }
+    return at;
+}
+
 /* A token with what other commands write in it: those commands. False: it has none. */
 static bool substituted(struct redact_out *out, struct cutter c, struct str token, unsigned depth)
 {
@@ -106,7 +117,7 @@ static bool substituted(struct redact_out *out, struct cutter c, struct str toke
         if (redact_names_secret((struct str){token.data + from, c.at - from})) {
             redact_scan(out, (struct str){token.data + from, c.at - from});
             redact_hide(out);
-            from = end;
+            from = end = value_rest(&c, end);
         } else {
             redact_scan(out, (struct str){token.data + from, inner - from});
             redact_text_into(out, (struct str){token.data + inner, end - 1 - inner}, depth + 1,

@@ -530,6 +530,7 @@ static void what_hands_a_secret_on_has_it_too(void **state)
         {"sh|-c|TOKEN=$(echo pw) cmd", "sh|-c|TOKEN=[redacted] cmd"},
         {"sh|-c|TOKEN=`echo pw` cmd", "sh|-c|TOKEN=[redacted] cmd"},
         {"sh|-c|curl h/?a=1,token=$(echo pw) x", "sh|-c|curl h/?a=1,token=[redacted] x"},
+        {"sh|-c|curl h/?token=$(echo pw)w$(echo pw)&a=1 x", "sh|-c|curl h/?token=[redacted]&a=1 x"},
         {"sh|-c|x=$(mysql -ppw db) y", "sh|-c|x=$(mysql -p[redacted] db) y"},
         {"sh|-c|x=$(echo $(mysql -ppw db)) y", "sh|-c|x=$(echo $(mysql -p[redacted] db)) y"},
         {"sh|-c|docker login -p $(echo pw) h", "sh|-c|docker login -p [redacted] h"},
