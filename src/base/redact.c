@@ -4,14 +4,10 @@
 #include <ctype.h>
 
 enum {
-    DEPTH_MAX = 4,
     LETTERS_MAX = 4, /* "-pw" and "-psk" may be options of one letter each */
 };
 
-static void text_redact(struct redact_out *out, struct str text, unsigned depth);
-
-/* "curl" of "/usr/bin/curl". */
-static struct str base_name(struct str word)
+struct str redact_base_name(struct str word)
 {
     const char *slash = memrchr(word.data, '/', word.len);
     size_t skip = slash ? (size_t)(slash + 1 - word.data) : 0;
@@ -51,14 +47,15 @@ static enum redact_kind rule_find(const struct redact *redact, struct str option
  * until there is another one, and beside those of that one. True when it is one. */
 static bool program_look(struct redact *redact, struct str name)
 {
-    bool known = redact_program_is_known(redact->program);
+    bool known = redact->known || redact_program_is_known(redact->program, STR(""));
     bool anew = redact->doubtful || str_is(redact->last, "--");
     bool starts_others = redact_program_matches("sshpass ssh", redact->program);
-    if ((known && !anew && !starts_others) || !redact_program_is_known(name))
+    if ((known && !anew && !starts_others) || !redact_program_is_known(name, redact->last))
         return false;
     if (known && anew && redact->other.len == 0)
         redact->other = redact->program;
     redact->program = name;
+    redact->known = true;
     struct str last = redact->last;
     redact->doubtful = last.len > 1 && last.data && last.data[0] == '-' && !str_is(last, "--") &&
                        !memchr(last.data, '=', last.len);
@@ -72,7 +69,8 @@ static bool assignment(struct redact_out *out, struct str word)
     while (len < word.len && (isalnum((unsigned char)word.data[len]) || word.data[len] == '_'))
         len++;
     if (len + 1 >= word.len || word.data[len] != '=' ||
-        !redact_is_secret_name((struct str){word.data, len}))
+        !redact_is_secret_pair((struct str){word.data, len},
+                               (struct str){word.data + len + 1, word.len - len - 1}))
         return false;
     redact_put(out, (struct str){word.data, len + 1});
     redact_hide(out);
@@ -90,7 +88,8 @@ static bool assignment_in(struct redact_out *out, struct str word)
             return false;
         if (c != '=')
             continue;
-        if (redact_is_secret_name((struct str){word.data + start, at - start})) {
+        if (redact_is_secret_pair((struct str){word.data + start, at - start},
+                                  (struct str){word.data + at + 1, word.len - at - 1})) {
             redact_put(out, (struct str){word.data, at + 1});
             redact_hide(out);
             return true;
@@ -114,8 +113,7 @@ static size_t quoted_part(struct str word)
     return end && end + 1 == word.data + word.len ? at + 1 : 0;
 }
 
-/* "name=" or "name:" of a secret, at the end. */
-static bool names_secret(struct str before)
+bool redact_names_secret(struct str before)
 {
     size_t end = before.len;
     if (end == 0 || !strchr("=:", before.data[end - 1]))
@@ -133,15 +131,16 @@ static void plain(struct redact *redact, struct redact_out *out, struct str word
     bool script = str_is(redact->last, "-c") && has_blank(word); /* of a shell */
     if (!script && assignment(out, word))
         return;
-    size_t inner = has_blank(word) && redact->depth < DEPTH_MAX ? quoted_part(word) : 0;
-    if (inner > 0 && !names_secret((struct str){word.data, inner - 1})) {
+    size_t inner = has_blank(word) && redact->depth < REDACT_DEPTH_MAX ? quoted_part(word) : 0;
+    if (inner > 0 && !redact_names_secret((struct str){word.data, inner - 1})) {
         redact_scan(out, (struct str){word.data, inner});
-        text_redact(out, (struct str){word.data + inner, word.len - inner - 1}, redact->depth + 1U);
+        redact_text_into(out, (struct str){word.data + inner, word.len - inner - 1},
+                         redact->depth + 1U, REDACT_NOTHING);
         redact_put(out, (struct str){word.data + word.len - 1, 1});
     } else if (inner == 0 && !script && has_blank(word) && assignment_in(out, word)) {
         return;
-    } else if (inner == 0 && has_blank(word) && redact->depth < DEPTH_MAX) {
-        text_redact(out, word, redact->depth + 1U);
+    } else if (inner == 0 && has_blank(word) && redact->depth < REDACT_DEPTH_MAX) {
+        redact_text_into(out, word, redact->depth + 1U, REDACT_NOTHING);
     } else if (redact_scan(out, word)) {
         redact->wanted = REDACT_HEADER;
     }
@@ -179,40 +178,84 @@ static void key_option(struct redact_out *out, struct str word)
     redact_hide(out);
 }
 
+/* "<(echo WORD)": what is written there is read as `piped`. False: the word is none. */
+static bool from_command(struct redact *redact, struct redact_out *out, enum redact_kind piped,
+                         struct str word)
+{
+    enum { OPENS = 2 };
+    if (!str_starts(word, "<(") || !str_ends(word, ")") || redact->depth >= REDACT_DEPTH_MAX)
+        return false;
+    redact_put(out, (struct str){word.data, OPENS});
+    redact_text_into(out, (struct str){word.data + OPENS, word.len - OPENS - 1}, redact->depth + 1U,
+                     piped);
+    redact_put(out, STR(")"));
+    return true;
+}
+
+/* "name=WORD". */
+static void assigned(struct redact_out *out, struct str word)
+{
+    const char *equals = memchr(word.data, '=', word.len);
+    size_t len = equals ? (size_t)(equals + 1 - word.data) : word.len;
+    if (len == word.len || word.data[len] == '@') {
+        redact_scan(out, word);
+        return;
+    }
+    redact_put(out, (struct str){word.data, len});
+    redact_hide(out);
+}
+
+/* Is the value of an option of that kind, for what it is, no secret? */
+static bool value_is_shown(enum redact_kind kind, struct str word)
+{
+    switch (kind) {
+    case REDACT_BODY:
+        return str_starts(word, "@") || str_starts(word, "file://") || str_starts(word, "fileb://");
+    case REDACT_WORD: /* "--pass 2" counts */
+        return word.len == 1 && isdigit((unsigned char)word.data[0]);
+    case REDACT_PHRASE:
+        return str_starts(word, "file:") || str_starts(word, "env:") || str_starts(word, "fd:") ||
+               str_is(word, "stdin");
+    case REDACT_HEADER: /* "Authorization: Bearer" */
+        return redact_is_scheme(word);
+    case REDACT_NAMED:
+        return true;
+    default:
+        return word.len == 0;
+    }
+}
+
+/* What the word behind such a value is. */
+static enum redact_kind value_next(enum redact_kind kind, struct str word)
+{
+    if (kind == REDACT_HEADER && (redact_is_scheme(word) || str_ends(word, ";")))
+        return kind; /* "Cookie: a=b; c=d" */
+    bool secret = kind == REDACT_TWO ||
+                  (kind == REDACT_NAMED && operand_name(word) != REDACT_NAME_PLAIN);
+    return secret ? REDACT_VALUE : REDACT_NOTHING;
+}
+
 /* The value of an option of that kind. */
 static void value(struct redact *redact, struct redact_out *out, enum redact_kind kind,
                   struct str word)
 {
-    bool shown = false;
-    if (kind == REDACT_BODY)
-        shown = str_starts(word, "@");
-    else if (kind == REDACT_WORD) /* "--pass 2" counts */
-        shown = word.len == 1 && isdigit((unsigned char)word.data[0]);
-    else if (kind == REDACT_PHRASE)
-        shown = str_starts(word, "file:") || str_starts(word, "env:") || str_starts(word, "fd:") ||
-                str_is(word, "stdin");
-    else if (kind == REDACT_HEADER && redact_is_scheme(word)) {
-        redact->wanted = kind; /* "Authorization: Bearer" */
-        shown = true;
-    } else if (kind == REDACT_HEADER && str_ends(word, ";")) {
-        redact->wanted = kind; /* "Cookie: a=b; c=d" */
-    }
-    if (kind == REDACT_NAMED) {
-        shown = true;
-        if (operand_name(word) != REDACT_NAME_PLAIN)
-            redact->wanted = REDACT_VALUE;
-    }
+    enum redact_kind next = value_next(kind, word);
+    if (next != REDACT_NOTHING)
+        redact->wanted = (unsigned char)next;
     if (kind == REDACT_SQL)
         redact_sql(out, word);
-    else if (shown || word.len == 0)
+    else if (value_is_shown(kind, word) || word.len == 0)
         redact_put(out, word);
     else if (kind == REDACT_KEY)
         key_option(out, word);
-    else if (kind == REDACT_OTHER)
+    else if (kind == REDACT_ASSIGN)
+        assigned(out, word);
+    else if (kind == REDACT_OTHER || (kind == REDACT_LOOKS && !redact_is_keylike(word)) ||
+             (kind == REDACT_FROM && !from_command(redact, out, REDACT_VALUE, word)))
         redact_scan(out, word);
     else if (kind == REDACT_USER || (kind == REDACT_PAIR && !is_pair(word)))
         (void)(redact_user(out, word) || redact_scan(out, word));
-    else
+    else if (kind != REDACT_FROM)
         redact_hide(out);
 }
 
@@ -236,7 +279,7 @@ static bool short_option(struct redact *redact, struct redact_out *out, struct s
             if (rest.len > 0)
                 value(redact, out, kind, rest);
             else
-                redact->wanted = kind == REDACT_BESIDE ? REDACT_NOTHING : kind;
+                redact->wanted = (unsigned char)(kind == REDACT_BESIDE ? REDACT_NOTHING : kind);
             return true;
         }
         if (!flags || !strchr(flags, word.data[i]))
@@ -319,7 +362,7 @@ static void option(struct redact *redact, struct redact_out *out, struct str wor
         if (kind == REDACT_FEWER)
             redact->fewer++;
         else if (kind != REDACT_BESIDE && kind != REDACT_FLAG)
-            redact->wanted = kind;
+            redact->wanted = (unsigned char)kind;
         return;
     }
     if (names_place(word)) {
@@ -338,35 +381,54 @@ static void option(struct redact *redact, struct redact_out *out, struct str wor
         kind = REDACT_WORD;
     else if (str_starts(word, "--") && named == REDACT_NAME_PAIR)
         kind = REDACT_PAIR;
+    else if (str_starts(word, "--") && named == REDACT_NAME_FILE)
+        kind = REDACT_LOOKS;
     if (kind == REDACT_NOTHING) {
         plain(redact, out, word);
         return;
     }
     redact_put(out, word);
-    redact->wanted = kind;
+    redact->wanted = (unsigned char)kind;
 }
 
 /* Of a command whose operands are secrets or values. True when the word was one. */
 static bool command_operand(struct redact *redact, struct redact_out *out, struct str word)
 {
-    if (!redact->has_command) {
-        const struct redact_command *command = redact_command(redact->program, word, redact->last);
+    const struct redact_command *command = redact->command;
+    if (!command) {
+        command = redact_command(redact->program, word, redact->last);
         if (!command)
             command = redact_command(redact->other, word, redact->last);
         if (!command)
             return false;
-        redact->has_command = true;
-        redact->has_pairs = command->pairs;
+        redact->command = command;
         redact->shown = command->shown - MIN(command->shown, redact->fewer);
+        redact->hides = command->hides;
         if (command->names)
             return false;
     }
-    if (str_is(word, "-") || (redact->has_pairs && memchr(word.data, '=', word.len)))
+    if (str_is(word, "-") || (command->pairs && memchr(word.data, '=', word.len)))
         return false; /* what is read from standard input, "username=me" */
     if (redact->shown > 0) {
         redact->shown--;
         return false;
     }
+    if (command->hides > 0 && redact->hides == 0)
+        return false; /* behind them */
+    redact->hides -= redact->hides > 0;
+    value(redact, out, command->kind != REDACT_NOTHING ? command->kind : REDACT_VALUE, word);
+    return true;
+}
+
+/* "/p:WORD" of xfreerdp. */
+static bool joined_operand(const struct redact *redact, struct redact_out *out, struct str word)
+{
+    const char *colon = memchr(word.data, ':', word.len);
+    size_t len = colon ? (size_t)(colon + 1 - word.data) : 0;
+    if (len == 0 || len == word.len ||
+        rule_find(redact, (struct str){word.data, len}) != REDACT_JOINED)
+        return false;
+    redact_put(out, (struct str){word.data, len});
     redact_hide(out);
     return true;
 }
@@ -374,6 +436,8 @@ static bool command_operand(struct redact *redact, struct redact_out *out, struc
 /* Of programs whose operands are statements, names or secrets. True when the word was one. */
 static bool operand(struct redact *redact, struct redact_out *out, struct str word)
 {
+    if (command_operand(redact, out, word) || joined_operand(redact, out, word))
+        return true;
     enum redact_kind kind = rule_find(redact, STR(""));
     if (kind == REDACT_SQL && has_blank(word)) {
         redact_sql(out, word);
@@ -384,13 +448,15 @@ static bool operand(struct redact *redact, struct redact_out *out, struct str wo
                redact_user(out, word);
     if (kind == REDACT_LOGIN)
         return redact_login(out, word);
-    if (kind == REDACT_NAMED && !str_starts(redact->last, "-") &&
-        operand_name(word) >= REDACT_NAME_PAIR) {
-        redact_put(out, word);
-        redact->wanted = REDACT_VALUE;
-        return true;
-    }
-    return kind == REDACT_COMMAND && command_operand(redact, out, word);
+    if (kind != REDACT_NAMED ||
+        (str_starts(redact->last, "-") && rule_find(redact, redact->last) != REDACT_FLAG))
+        return false;
+    enum redact_name name = operand_name(word);
+    if (name < REDACT_NAME_FILE)
+        return false;
+    redact_put(out, word);
+    redact->wanted = name == REDACT_NAME_FILE ? REDACT_LOOKS : REDACT_VALUE;
+    return true;
 }
 
 static bool is_all_of(struct str word, const char *chars)
@@ -408,46 +474,68 @@ static bool written(struct redact *redact, struct redact_out *out, struct str wo
     bool is_option = str_starts(word, "-") && is_all_of(word, "-neE");
     bool is_format = str_starts(word, "%") && is_all_of(word, "%sbq\\nrt");
     bool redirects = str_ends(word, ">") && is_all_of(word, "12>");
-    if (!redact->is_piped || word.len == 0 || is_option || is_format || redirects ||
-        str_is(word, "\\\n"))
+    if (redact->piped == REDACT_NOTHING || !redact->writes || word.len == 0 || is_option ||
+        is_format || redirects || str_is(word, "\\\n"))
         return false;
-    redact_hide(out);
+    value(redact, out, redact->piped, word);
     return true;
 }
 
-/* "<<< WORD", "<<<WORD": what a command that asks for a secret is given to read. */
+/* "<<< WORD", "<<<WORD", "< <(echo WORD)": what a command is given to read, that asks for a secret
+ * or for statements, or hands them on to one that does. */
 static bool here_string(struct redact *redact, struct redact_out *out, struct str word)
 {
     static const char mark[] = "<<<";
+    enum redact_kind kind = redact->reads != REDACT_NOTHING ? redact->reads : redact->piped;
+    if (kind != REDACT_NOTHING && str_is(redact->last, "<") &&
+        from_command(redact, out, kind, word))
+        return true;
     size_t len = str_starts(word, mark) ? strlen(mark) : 0;
-    if (!redact->reads || word.len == len || (len == 0 && !str_ends(redact->last, mark)))
+    if (kind == REDACT_NOTHING || word.len == len || (len == 0 && !str_ends(redact->last, mark)))
         return false;
+    bool quoted = kind == REDACT_SQL && len > 0 && word.len > len + 2 &&
+                  strchr("\"'", word.data[len]) && word.data[word.len - 1] == word.data[len];
+    len += quoted;
     redact_put(out, (struct str){word.data, len});
-    redact_hide(out);
+    value(redact, out, kind, (struct str){word.data + len, word.len - len - quoted});
+    redact_put(out, (struct str){word.data + word.len - quoted, quoted});
     return true;
+}
+
+/* 'NAME' of "ENV['NAME']". */
+static struct str index_name(struct str word)
+{
+    while (word.len > 0 && strchr("\"'\\]", word.data[word.len - 1]))
+        word.len--;
+    return word;
 }
 
 static void word_judge(struct redact *redact, struct redact_out *out, struct str word)
 {
     enum redact_kind wanted = redact->wanted;
     redact->wanted = REDACT_NOTHING;
-    struct str name = base_name(word);
+    struct str name = redact_base_name(word);
     bool is_option = str_starts(word, "-") && word.len > 1;
+    if (redact->program.len == 0 && wanted == REDACT_NOTHING && redact_is_keyword(word)) {
+        redact_put(out, word);
+        return;
+    }
     if (redact->program.len == 0 && wanted == REDACT_NOTHING && !memchr(word.data, '=', word.len)) {
         redact->program = name;
-        redact->is_piped &= redact_program_matches("echo printf", name);
+        redact->writes = redact_program_matches("echo printf yes", name);
         plain(redact, out, word);
         return;
     }
     if (redact->program.len > 0 && (written(redact, out, word) || here_string(redact, out, word)))
         return;
-    bool by_name = wanted == REDACT_VALUE || wanted == REDACT_WORD || wanted == REDACT_PAIR;
+    bool by_name = wanted == REDACT_VALUE || wanted == REDACT_WORD || wanted == REDACT_PAIR ||
+                   wanted == REDACT_LOOKS || wanted == REDACT_TWO;
     if (wanted != REDACT_NOTHING && !(by_name && str_starts(word, "--"))) {
         value(redact, out, wanted, word);
         return;
     }
     if ((str_is(word, "=") || str_is(word, ":")) &&
-        redact_name_kind(redact->last) == REDACT_NAME_STRONG) {
+        redact_name_kind(index_name(redact->last)) == REDACT_NAME_STRONG) {
         redact_put(out, word);
         redact->wanted = REDACT_HEADER;
         return;
@@ -459,220 +547,10 @@ static void word_judge(struct redact *redact, struct redact_out *out, struct str
         plain(redact, out, word);
 }
 
-static void word_redact(struct redact *redact, struct redact_out *out, struct str word)
+void redact_word_into(struct redact *redact, struct redact_out *out, struct str word)
 {
     word_judge(redact, out, word);
     redact->last = word;
-}
-
-/* A text: words are separated by blanks and by what separates commands, quotes keep together. */
-struct cutter {
-    struct str text;
-    size_t at;
-    bool no_single, no_double, no_escaped; /* none of these is closed any more */
-};
-
-/* How many characters the quote at `at` has: ', " or, of a text in quotes, \". 0: none is there. */
-static size_t quote_len(struct str text, size_t at)
-{
-    bool escaped = at + 1 < text.len && text.data[at] == '\\' && text.data[at + 1] == '"';
-    return escaped ? 2 : text.data[at] == '"' || text.data[at] == '\'';
-}
-
-/* Behind the closing quote; 0: it is not closed, and so an ordinary character. */
-static size_t quote_end(struct cutter *c, size_t at)
-{
-    size_t len = quote_len(c->text, at);
-    const char *quote = c->text.data + at;
-    bool *none = len == 2 ? &c->no_escaped : *quote == '\'' ? &c->no_single : &c->no_double;
-    for (size_t i = at + len; !*none && i + len <= c->text.len; i++) {
-        if (memcmp(c->text.data + i, quote, len) == 0)
-            return i + len;
-        if (*quote != '\'' && c->text.data[i] == '\\')
-            i++;
-    }
-    *none = true;
-    return 0;
-}
-
-static struct str token_cut(struct cutter *c)
-{
-    size_t start = c->at;
-    while (c->at < c->text.len) {
-        char ch = c->text.data[c->at];
-        if (ch == '\0' || strchr(" \t\n;|&()", ch))
-            break;
-        size_t end = quote_len(c->text, c->at) > 0 ? quote_end(c, c->at) : 0;
-        if (end == 0 && ch == '\\' && c->at + 1 < c->text.len)
-            end = c->at + 2;
-        c->at = end ? end : c->at + 1;
-    }
-    return (struct str){c->text.data + start, c->at - start};
-}
-
-static void token_redact(struct redact *redact, struct redact_out *out, struct str token)
-{
-    struct cutter cutter = {.text = token};
-    size_t len = quote_len(token, 0);
-    if (len > 0 && quote_end(&cutter, 0) == token.len) {
-        redact_put(out, (struct str){token.data, len});
-        word_redact(redact, out, (struct str){token.data + len, token.len - 2 * len});
-        redact_put(out, (struct str){token.data, len});
-    } else {
-        word_redact(redact, out, token);
-    }
-}
-
-/* Commands with '|' between them. */
-struct pipeline {
-    size_t end;       /* behind the last command that was looked at */
-    size_t reader_at; /* where the last begins that reads a secret; 0: none does */
-};
-
-static struct str unquoted(struct str token)
-{
-    struct cutter cutter = {.text = token};
-    size_t len = quote_len(token, 0);
-    if (len == 0 || quote_end(&cutter, 0) != token.len)
-        return token;
-    return (struct str){token.data + len, token.len - 2 * len};
-}
-
-/* "-kS": letters of options without a value, each of which may be the one. Of a program whose
- * letters are known what stands behind its first operand is another's. */
-static bool letters_read_secret(struct str program, struct str word)
-{
-    for (size_t i = 1; i < word.len && word.data[0] == '-' && word.data[1] != '-'; i++) {
-        char letter[] = {'-', word.data[i]};
-        if (redact_reads_secret(program, (struct str){letter, 2}, STR("")))
-            return true;
-    }
-    return false;
-}
-
-/* One command, up to what ends it: does it read a secret from its standard input? */
-static bool command_reads_secret(struct cutter *c)
-{
-    struct str program = {0}, last = {0};
-    bool reads = false, over = false;
-    while (c->at < c->text.len && !strchr(";|&()\n", c->text.data[c->at])) {
-        struct str word = unquoted(token_cut(c));
-        if (word.len == 0) {
-            c->at++;
-            continue;
-        }
-        const char *equals = memchr(word.data, '=', word.len);
-        size_t len = equals ? (size_t)(equals - word.data) : word.len;
-        struct str name = {word.data, len}, rest = {word.data + len + 1, word.len - len - 1};
-        const char *flags = redact_flags_of(program);
-        if (program.len == 0 && !equals)
-            program = base_name(word);
-        else if (flags && word.data[0] != '-')
-            over |= last.len < 2 || last.data[0] != '-' || strchr(flags, last.data[last.len - 1]);
-        else if (!over)
-            reads |= equals ? redact_reads_secret(program, name, rest)
-                            : redact_reads_secret(program, word, STR("")) ||
-                                  (flags && letters_read_secret(program, word));
-        reads |= !over && redact_reads_secret(program, last, word);
-        last = word;
-    }
-    return reads;
-}
-
-/* Is what the command at `c` writes read as a secret? The pipeline is looked at once, at its first
- * command. */
-static bool is_piped_secret(struct cutter c, struct pipeline *pipeline)
-{
-    if (c.at < pipeline->end)
-        return c.at < pipeline->reader_at;
-    size_t start = c.at, begin = c.at;
-    pipeline->reader_at = 0;
-    for (;;) {
-        if (command_reads_secret(&c))
-            pipeline->reader_at = begin;
-        struct str rest = {c.text.data + c.at, c.text.len - c.at};
-        bool redirects = str_starts(rest, "&>") ||
-                         (str_starts(rest, "&") && c.at > start && rest.data[-1] == '>');
-        if (!redirects && (!str_starts(rest, "|") || str_starts(rest, "||")))
-            break;
-        c.at += str_starts(rest, "|&") ? 2 : 1;
-        while (!redirects && c.at < c.text.len && strchr(" \t\n", c.text.data[c.at]))
-            c.at++;
-        begin = redirects ? begin : c.at;
-    }
-    pipeline->end = c.at;
-    return start < pipeline->reader_at;
-}
-
-/* The word that ends "<<EOF", "<<-'EOF'" or "<< EOF" of a command that reads a secret. */
-static struct str heredoc_end(const struct redact *redact, struct str token)
-{
-    bool spaced = str_is(redact->last, "<<") || str_is(redact->last, "<<-");
-    if (!redact->reads || str_starts(token, "<<<") || !(spaced || str_starts(token, "<<")))
-        return (struct str){0};
-    size_t skip = spaced ? 0 : 2;
-    skip += !spaced && token.len > skip && token.data[skip] == '-';
-    return unquoted((struct str){token.data + skip, token.len - skip});
-}
-
-/* What stands between the lines, up to the one that is `end`. */
-static void heredoc_redact(struct redact_out *out, struct cutter *c, struct str end)
-{
-    struct str rest = {c->text.data + c->at, c->text.len - c->at};
-    while (rest.len > 0) {
-        struct str line = str_cut(&rest, '\n');
-        while (str_starts(line, "\t"))
-            line = (struct str){line.data + 1, line.len - 1};
-        if (!str_eq(line, end))
-            continue;
-        rest = line;
-        break;
-    }
-    size_t at = rest.len > 0 ? (size_t)(rest.data - c->text.data) : c->text.len;
-    if (at > c->at) {
-        redact_hide(out);
-        if (rest.len > 0)
-            redact_put(out, STR("\n"));
-    }
-    c->at = at;
-}
-
-static void text_redact(struct redact_out *out, struct str text, unsigned depth)
-{
-    struct redact redact = {.depth = (unsigned char)depth};
-    struct cutter cutter = {.text = text};
-    struct pipeline pipeline = {0};
-    struct str heredoc = {0};
-    bool begins = true;
-    while (cutter.at < text.len) {
-        if (begins && !strchr(" \t\n;|&()", text.data[cutter.at])) {
-            struct cutter ahead = cutter;
-            redact.is_piped = is_piped_secret(cutter, &pipeline);
-            redact.reads = command_reads_secret(&ahead);
-            begins = false;
-        }
-        struct str token = token_cut(&cutter);
-        if (token.len > 0) {
-            struct str end = heredoc_end(&redact, token);
-            heredoc = end.len > 0 ? end : heredoc;
-            token_redact(&redact, out, token);
-            continue;
-        }
-        char c = text.data[cutter.at];
-        redact_put(out, (struct str){text.data + cutter.at++, 1});
-        if (c == '\0' || !strchr(";|&()\n", c))
-            continue;
-        if (c == '\n' && heredoc.len > 0) {
-            heredoc_redact(out, &cutter, heredoc);
-            heredoc = (struct str){0};
-        }
-        /* Another command; but the value of "password:" may stand on the next line of a JSON text.
-         */
-        bool goes_on = c == '\n' && redact.wanted == REDACT_HEADER;
-        redact = (struct redact){.depth = (unsigned char)depth,
-                                 .wanted = goes_on ? REDACT_HEADER : REDACT_NOTHING};
-        begins = true;
-    }
 }
 
 static size_t finish(const struct redact_out *out)
@@ -685,14 +563,14 @@ static size_t finish(const struct redact_out *out)
 size_t redact_word(struct redact *redact, struct str word, char *to, size_t size)
 {
     struct redact_out out = {.to = to, .size = size, .count = &redact->count};
-    word_redact(redact, &out, word);
+    redact_word_into(redact, &out, word);
     return finish(&out);
 }
 
 size_t redact_text(struct str text, char *to, size_t size, unsigned *count)
 {
     struct redact_out out = {.to = to, .size = size, .count = count};
-    text_redact(&out, text, 0);
+    redact_text_into(&out, text, 0, REDACT_NOTHING);
     return finish(&out);
 }
 

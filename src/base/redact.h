@@ -3,12 +3,12 @@
  *     struct redact redact = REDACT_INIT;
  *     while (next word) size = redact_word(&redact, word, buffer, sizeof(buffer));
  *
- * What is a secret is data, in redact_rules.c: options of known programs (curl's -u, mysql's
- * -pWORD), their operands (vault login WORD), what echo writes into a pipe to one that reads a
- * secret, names (password=, token:, Authorization:), user info of URIs, and known prefixes of
- * keys. What no rule knows is judged by its looks: a run of 24 or more characters out of letters,
- * digits and "+/_-" that has capitals, small letters and digits, and in which at least 30% of
- * neighbours differ in kind (a capital before a small letter, as words have it, not counted).
+ * What is a secret is data, in redact_rules.c and redact_names.c: options of known programs (curl's
+ * -u, mysql's -pWORD), their operands (vault login WORD), what echo writes into a pipe to one that
+ * reads a secret, names (password=, token:, Authorization:), user info of URIs, and known prefixes
+ * of keys. What no rule knows is judged by its looks: a run of 24 or more characters out of
+ * letters, digits and "+/_-" that has capitals, small letters and digits, and in which at least 30%
+ * of neighbours differ in kind (a capital before a small letter, as words have it, not counted).
  * Random base64 has about 45% (95 of 100 keys of 24 characters are found), names of functions and
  * tests about 20%; hashes in hexadecimal, build-ids and UUIDs have only one case and stay, as do
  * paths and symbols.
@@ -27,6 +27,8 @@
 
 #define REDACTED "[redacted]"
 
+struct redact_command;
+
 /* Where in a command line we are. */
 struct redact {
     struct str program;   /* the last word that named one we know, or the first word */
@@ -34,14 +36,16 @@ struct redact {
     struct str last;      /* the word before */
     unsigned char wanted; /* what the next word is, by the one before (enum redact_kind) */
     unsigned char depth;
-    bool doubtful;    /* `program` may have been the value of an option */
-    unsigned shown;   /* operands that may still be shown, of a command with secrets */
-    unsigned fewer;   /* by so many less, after its options */
-    bool has_command; /* `shown` counts */
-    bool has_pairs;   /* and "name=value" is no operand */
-    bool is_piped;    /* what it writes is read as a secret: echo WORD | sudo -S … */
-    bool reads;       /* it reads a secret itself: sudo -S <<< WORD */
-    unsigned count;   /* replaced so far */
+    bool known;                           /* `program` is one with rules */
+    bool doubtful;                        /* `program` may have been the value of an option */
+    const struct redact_command *command; /* whose operands are secrets; NULL: none yet */
+    unsigned shown, hides; /* of its operands so many may still be shown, and are then hidden */
+    unsigned fewer;        /* less by so many, after its options */
+    unsigned char
+        piped; /* what is written is read as this (enum redact_kind): echo WORD | sudo -S */
+    unsigned char reads; /* the command itself reads this: sudo -S <<< WORD */
+    bool writes;         /* it is one that writes its operands */
+    unsigned count;      /* replaced so far */
 };
 
 #define REDACT_INIT ((struct redact){0})

@@ -112,11 +112,25 @@ static bool oracle_find(struct str w, size_t at, struct span *ret)
     return !memchr(w.data + at, '@', start - at);
 }
 
+/* "hooks.slack.com/services/…": the path behind. */
+static bool place_find(struct str w, size_t at, struct span *ret)
+{
+    if (at > 0 && is_alnum(w.data[at - 1]))
+        return false;
+    size_t len = redact_place_len((struct str){w.data + at, w.len - at}), end = at + len;
+    while (len > 0 && end < w.len &&
+           (is_alnum(w.data[end]) || (w.data[end] && strchr("_-:@/", w.data[end]))))
+        end++;
+    *ret = (struct span){at + len, end};
+    return end > at + len;
+}
+
 /* The name before the '=' or ':' at `at`; empty when what stands there is none. */
 static struct str name_before(struct str w, size_t at)
 {
     size_t end = at;
-    while (end > 0 && w.data[end - 1] == '\\') /* \"name\": */
+    end -= end > 0 && w.data[at] == '=' && w.data[end - 1] == ']'; /* ENV["name"]= */
+    while (end > 0 && w.data[end - 1] == '\\')                     /* \"name\": */
         end--;
     if (end > 0 && strchr("\"'", w.data[end - 1]))
         end--;
@@ -167,6 +181,9 @@ static bool named_find(struct str w, size_t at, struct span *ret, bool *open)
     size_t before = c == '=' && at > 0 && w.data[at - 1] == ':' ? at - 1 : at;
     struct str name = name_before(w, before);
     enum redact_name kind = name.len > 0 ? redact_name_kind(name) : REDACT_NAME_PLAIN;
+    if (kind == REDACT_NAME_PLAIN && c == '=' && name.len > 0 &&
+        redact_is_secret_pair(name, (struct str){w.data + at + 1, w.len - at - 1}))
+        kind = REDACT_NAME_WEAK;
     if (kind == REDACT_NAME_PLAIN || (c == ':' && kind != REDACT_NAME_STRONG && at + 1 < w.len &&
                                       strchr("/0123456789", w.data[at + 1])))
         return false; /* "session:8080", "auth:/path" */
@@ -261,9 +278,9 @@ bool redact_scan(struct redact_out *out, struct str w)
     bool open = false;
     for (size_t i = 0; i < w.len;) {
         struct span secret = {0};
-        bool found = oracle_find(w, i, &secret) || uri_find(w, i, &secret) ||
-                     driver_find(w, i, &secret) || named_find(w, i, &secret, &open) ||
-                     looks_find(w, i, &secret);
+        bool found = place_find(w, i, &secret) || oracle_find(w, i, &secret) ||
+                     uri_find(w, i, &secret) || driver_find(w, i, &secret) ||
+                     named_find(w, i, &secret, &open) || looks_find(w, i, &secret);
         if (!found || secret.start < from) {
             i++;
             continue;

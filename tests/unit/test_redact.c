@@ -434,6 +434,30 @@ static void a_text_is_read_as_a_shell_would(void **state)
     assert_string_equal(text_shown("ssh host mysql -ppw db"), "ssh host mysql -p[redacted] db");
 }
 
+static void shell_rows_check(const struct row *rows, size_t rows_count)
+{
+    for (size_t i = 0; i < rows_count; i++) {
+        /* argv_shown() has '|' between words: '@' stands for that of a shell. */
+        char *argv[WORDS_MAX_HERE + 1] = {NULL};
+        size_t count = 0;
+        struct str rest = str_from(rows[i].given);
+        while (rest.len > 0) {
+            struct str word = str_cut(&rest, '|');
+            argv[count++] = (char *)arena_dup_len(&arena, word.data, word.len);
+        }
+        for (char *at = argv[count - 1]; *at; at++)
+            *at = *at == '@' ? '|' : *at;
+        const char *shown = rows[i].shown ? rows[i].shown : rows[i].given;
+        char *last = (char *)arena_dup(&arena, strrchr(shown, '|') + 1);
+        for (char *at = last; *at; at++)
+            *at = *at == '@' ? '|' : *at;
+        char **once = redact_argv(&arena, argv, NULL);
+        assert_string_equal(once[count - 1], last);
+        assert_string_equal(redact_argv(&arena, once, NULL)[count - 1], last);
+    }
+}
+#define CHECK_SHELL(rows) shell_rows_check(rows, sizeof(rows) / sizeof((rows)[0]))
+
 static void what_is_written_to_one_who_reads_a_secret_is_one(void **state)
 {
     (void)state;
@@ -477,25 +501,205 @@ static void what_is_written_to_one_who_reads_a_secret_is_one(void **state)
         {"bash|-c|cat <<E\nword\nE", NULL},
         {"bash|-c|sudo -S id; cat <<< word", NULL},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        /* argv_shown() has '|' between words: '@' stands for that of a shell. */
-        char *argv[WORDS_MAX_HERE + 1] = {NULL};
-        size_t count = 0;
-        struct str rest = str_from(rows[i].given);
-        while (rest.len > 0) {
-            struct str word = str_cut(&rest, '|');
-            argv[count++] = (char *)arena_dup_len(&arena, word.data, word.len);
-        }
-        for (char *at = argv[count - 1]; *at; at++)
-            *at = *at == '@' ? '|' : *at;
-        const char *shown = rows[i].shown ? rows[i].shown : rows[i].given;
-        char *last = (char *)arena_dup(&arena, strrchr(shown, '|') + 1);
-        for (char *at = last; *at; at++)
-            *at = *at == '@' ? '|' : *at;
-        char **once = redact_argv(&arena, argv, NULL);
-        assert_string_equal(once[count - 1], last);
-        assert_string_equal(redact_argv(&arena, once, NULL)[count - 1], last);
-    }
+    CHECK_SHELL(rows);
+}
+
+static void what_hands_a_secret_on_has_it_too(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"sh|-c|cat <<< pw @ docker login --password-stdin",
+         "sh|-c|cat <<< [redacted] @ docker login --password-stdin"},
+        {"sh|-c|cat <<E @ sudo -S id\npw\nE\nls", "sh|-c|cat <<E @ sudo -S id\n[redacted]\nE\nls"},
+        {"sh|-c|{ echo pw; echo pw; } @ passwd; echo end",
+         "sh|-c|{ echo [redacted]; echo [redacted]; } @ passwd; echo end"},
+        {"sh|-c|(echo pw; (echo pw)) 2>&1 @ sudo -S id",
+         "sh|-c|(echo [redacted]; (echo [redacted])) 2>&1 @ sudo -S id"},
+        {"sh|-c|if x; then echo pw @ passwd; fi", "sh|-c|if x; then echo [redacted] @ passwd; fi"},
+        {"sh|-c|echo me:pw @ sudo -n chpasswd", "sh|-c|echo [redacted] @ sudo -n chpasswd"},
+        {"sh|-c|echo me:pw @ docker exec -i c chpasswd",
+         "sh|-c|echo [redacted] @ docker exec -i c chpasswd"},
+        {"sh|-c|echo pw @ sudo docker login --password-stdin",
+         "sh|-c|echo [redacted] @ sudo docker login --password-stdin"},
+        {"sh|-c|chpasswd <<< me:pw", "sh|-c|chpasswd <<< [redacted]"},
+        {"sh|-c|yes pw @ passwd", "sh|-c|yes [redacted] @ passwd"},
+        {"sh|-c|curl -K <(echo \"user = u:pw\") -u a:b h",
+         "sh|-c|curl -K <(echo \"[redacted]\") -u [redacted] h"},
+        {"sh|-c|echo 'user = u:pw' @ curl -K - h", "sh|-c|echo '[redacted]' @ curl -K - h"},
+        {"sh|-c|sudo -S id < <(echo pw)", "sh|-c|sudo -S id < <(echo [redacted])"},
+        {"sh|-c|TOKEN=$(echo pw) cmd", "sh|-c|TOKEN=[redacted] cmd"},
+        {"sh|-c|TOKEN=`echo pw` cmd", "sh|-c|TOKEN=[redacted] cmd"},
+        {"sh|-c|curl h/?a=1,token=$(echo pw) x", "sh|-c|curl h/?a=1,token=[redacted] x"},
+        {"sh|-c|curl h/?token=$(echo pw)w$(echo pw)&a=1 x", "sh|-c|curl h/?token=[redacted]&a=1 x"},
+        {"sh|-c|x=$(mysql -ppw db) y", "sh|-c|x=$(mysql -p[redacted] db) y"},
+        {"sh|-c|x=$(echo $(mysql -ppw db)) y", "sh|-c|x=$(echo $(mysql -p[redacted] db)) y"},
+        {"sh|-c|docker login -p $(echo pw) h", "sh|-c|docker login -p [redacted] h"},
+        {"sh|-c|cat <<< word @ sort", NULL},
+        {"sh|-c|cat <<E @ sort\nword\nE", NULL},
+        {"sh|-c|{ echo word; echo word; } @ sort @ head", NULL},
+        {"sh|-c|{ echo word; }; sudo -S id", NULL},
+        {"sh|-c|(echo word) @@ sudo -S id", NULL},
+        {"sh|-c|echo word @ grep passwd", NULL},
+        {"sh|-c|echo word @ sudo grep passwd f", NULL},
+        {"sh|-c|yes word @ head", NULL},
+        {"sh|-c|echo word \"\"", NULL},
+        {"sh|-c|curl -K file <(echo word)", NULL},
+        {"sh|-c|diff <(echo word) <(echo word)", NULL},
+        {"sh|-c|x=$(echo word) cmd `ls -p a`", NULL},
+        {"sh|-c|sort < <(echo word)", NULL},
+    };
+    CHECK_SHELL(rows);
+}
+
+static void statements_that_are_read_lose_their_literals(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"sh|-c|psql <<< \"alter role r password 'x'\" db",
+         "sh|-c|psql <<< \"alter role r password [redacted]\" db"},
+        {"sh|-c|psql <<<\"alter role r password 'x'\"",
+         "sh|-c|psql <<<\"alter role r password [redacted]\""},
+        {"sh|-c|psql db <<EOF\nalter role r password 'x';\nEOF\necho 5",
+         "sh|-c|psql db <<EOF\nalter role r password [redacted];\nEOF\necho 5"},
+        {"sh|-c|echo \"alter user u identified by 'x'\" @ mysql db",
+         "sh|-c|echo \"alter user u identified by [redacted]\" @ mysql db"},
+        {"sh|-c|cat <<E @ sudo -u p psql\nalter role r password 'x';\nE",
+         "sh|-c|cat <<E @ sudo -u p psql\nalter role r password [redacted];\nE"},
+        {"sh|-c|echo \"set a = 'x'\" @ docker exec -i db psql -U me",
+         "sh|-c|echo \"set a = [redacted]\" @ docker exec -i db psql -U me"},
+        {"sh|-c|echo \"it is 'x'\" @ less", NULL},
+        {"sh|-c|cat <<EOF\nit is 'x'\nEOF", NULL},
+        {"sh|-c|psql <<< \"select a from b\"", NULL},
+    };
+    CHECK_SHELL(rows);
+}
+
+static void names_of_secrets_may_go_on(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"app|SECRET_KEY_BASE=x|APP_SECRET_V2=x|MYSQL_PASS1=x|DB_PASSWORD_2=x",
+         "app|SECRET_KEY_BASE=[redacted]|APP_SECRET_V2=[redacted]|MYSQL_PASS1=[redacted]|"
+         "DB_PASSWORD_2=[redacted]"},
+        {"app|CLIENT_SECRET_ID=x|JWT_SIGNING=x|--otp-code|123456",
+         "app|CLIENT_SECRET_ID=[redacted]|JWT_SIGNING=[redacted]|--otp-code|[redacted]"},
+        {"app|GITHUB_PAT=a1b2c3d4e5|STRIPE_SK=a1b2c3d4e5|-eSENDGRID_KEY=x",
+         "app|GITHUB_PAT=[redacted]|STRIPE_SK=[redacted]|-eSENDGRID_KEY=x"},
+        {"docker|run|-e|SENDGRID_KEY=a1b2c3d4e5|--env=FOO_KEY=a1b2c3d4e5",
+         "docker|run|-e|SENDGRID_KEY=[redacted]|--env=FOO_KEY=[redacted]"},
+        {"sh|-c|export FOO_KEY=\"a1b2c3d4e5\"; x", "sh|-c|export FOO_KEY=[redacted]; x"},
+        {"app|SLACK_WEBHOOK_URL=x", "app|SLACK_WEBHOOK_URL=[redacted]"},
+        {"curl|https://hooks.slack.com/services/T0/B0/x",
+         "curl|https://hooks.slack.com/services/[redacted]"},
+        {"curl|https://api.telegram.org/bot12:AAx/sendMessage?text=a",
+         "curl|https://api.telegram.org/bot[redacted]?text=a"},
+        {"curl|https://discord.com/api/webhooks/1/x",
+         "curl|https://discord.com/api/webhooks/[redacted]"},
+        {"ruby|-e|ENV[\"TOKEN\"]=\"abc\"", "ruby|-e|ENV[\"TOKEN\"]=\"[redacted]\""},
+        {"ruby|-e|ENV['TOKEN'] = 'abc'; x", "ruby|-e|ENV['TOKEN'] = '[redacted]'; x"},
+        {"cast|send|--private-key|0x4c0883a69102", "cast|send|--private-key|[redacted]"},
+        {"app|TOKEN_TYPE=x|PASSWORD_FILE=x|SECRET_NAME=x|TOKEN_URL=x|PASS_THROUGH1=x", NULL},
+        {"app|--secret-id|x|--secret-id=x|--otp-codes|5", NULL},
+        {"app|PRIMARY_KEY=user_id_1234|SORT_KEY=created2at1|FOREIGN_KEY=a1b2c3d4e5|KEY=up", NULL},
+        {"app|--key=column12345|FOO_KEY=id|FOO_KEY=/etc/key12345|FOO_KEY=1234567890", NULL},
+        {"app|FOO_KEY=server1.pem|FOO_KEY=created_at|FOO_KEY=https://h/a1|FOO_KEY=$BAR12345", NULL},
+        {"app|foo_key=a1b2c3d4e5|GPG_KEY=A035C8C19219BA82|MAP_PATH=a1b2c3d4e5", NULL},
+        {"curl|https://slack.com/services/T0|https://api.telegram.org/|https://discord.com/x",
+         NULL},
+        {"ruby|-e|ENV[\"HOME\"]=\"abc\"", NULL},
+        {"app|[token]:|word", NULL},
+        {"ansible|--private-key|~/.ssh/id_rsa|x|--private-key|key1.pem|--private-key|mykey", NULL},
+    };
+    CHECK(rows);
+}
+
+static void settings_have_a_name_and_a_secret(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"rclone|config|create|r|s3|access_key_id|a|secret_access_key|k",
+         "rclone|config|create|r|s3|access_key_id|a|secret_access_key|[redacted]"},
+        {"mysqladmin|-u|root|password|pw|-h|db", "mysqladmin|-u|root|password|[redacted]|-h|db"},
+        {"npm|set|//r/:_password|k", "npm|set|//r/:_password|[redacted]"},
+        {"yarn|config|set|npmAuthToken|k", "yarn|config|set|npmAuthToken|[redacted]"},
+        {"poetry|config|pypi-token.pypi|k", "poetry|config|pypi-token.pypi|[redacted]"},
+        {"poetry|config|http-basic.x|u|k", "poetry|config|http-basic.x|u|[redacted]"},
+        {"composer|config|--global|http-basic.h|u|k",
+         "composer|config|--global|http-basic.h|u|[redacted]"},
+        {"wg|set|wg0|private-key|yAnz5TF+lXXJte14tji3zlMNq=", "wg|set|wg0|private-key|[redacted]"},
+        {"git|config|--global|user.password|k", "git|config|--global|user.password|[redacted]"},
+        {"rclone|config|show|r", NULL},
+        {"git|config|--global|user.name|me", NULL},
+        {"mysqladmin|-u|root|status|x", NULL},
+        {"npm|set|registry|https://h/", NULL},
+        {"npm|install|jsonwebtoken|express", NULL},
+        {"app|set|token|x", NULL},
+        {"poetry|config|repositories.x|https://h/", NULL},
+        {"composer|config|http|u|k", NULL},
+        {"wg|set|wg0|private-key|/etc/wg.key|listen-port|1", NULL},
+    };
+    CHECK(rows);
+}
+
+static void commands_have_secrets_of_their_own(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"kubectl|create|secret|generic|mysql|--from-literal=k=w|--from-literal|l=w",
+         "kubectl|create|secret|generic|mysql|--from-literal=k=[redacted]|--from-literal|l=["
+         "redacted]"},
+        {"aws|secretsmanager|create-secret|--name|n|--secret-string|w",
+         "aws|secretsmanager|create-secret|--name|n|--secret-string|[redacted]"},
+        {"aws|ssm|put-parameter|--name|n|--value|w",
+         "aws|ssm|put-parameter|--name|n|--value|[redacted]"},
+        {"az|keyvault|secret|set|--name|n|--value|w",
+         "az|keyvault|secret|set|--name|n|--value|[redacted]"},
+        {"pdftotext|-upw|w|-opw|w|f", "pdftotext|-upw|[redacted]|-opw|[redacted]|f"},
+        {"ffmpeg|-decryption_key|w|-i|f", "ffmpeg|-decryption_key|[redacted]|-i|f"},
+        {"qpdf|--encrypt|w|w|256|--|a|b", "qpdf|--encrypt|[redacted]|[redacted]|256|--|a|b"},
+        {"pdftk|a|input_pw|w|output|b|user_pw|w|owner_pw|w",
+         "pdftk|a|input_pw|[redacted]|output|b|user_pw|[redacted]|owner_pw|[redacted]"},
+        {"vault|operator|unseal|w", "vault|operator|unseal|[redacted]"},
+        {"vault|kv|put|-mount|s|path|k=w|l=@f", "vault|kv|put|-mount|s|path|k=[redacted]|l=@f"},
+        {"gh|secret|set|NAME|-b|w", "gh|secret|set|NAME|-b|[redacted]"},
+        {"gh|secret|set|NAME|--body=w", "gh|secret|set|NAME|--body=[redacted]"},
+        {"rabbitmqctl|-n|x|add_user|u|w", "rabbitmqctl|-n|x|add_user|u|[redacted]"},
+        {"rabbitmqctl|change_password|u|w", "rabbitmqctl|change_password|u|[redacted]"},
+        {"swaks|-au|u|-ap|w|--auth-password|w",
+         "swaks|-au|u|-ap|[redacted]|--auth-password|[redacted]"},
+        {"yt-dlp|-u|u|-p|w|x", "yt-dlp|-u|u|-p|[redacted]|x"},
+        {"mc|alias|set|n|http://h|ak|w|--api|S3v4",
+         "mc|alias|set|n|http://h|ak|[redacted]|--api|S3v4"},
+        {"xfreerdp|/u:u|/p:w|/v:h", "xfreerdp|/u:u|/p:[redacted]|/v:h"},
+        {"lftp|-e|set x y; open -u u,w h", "lftp|-e|set x y; open -u [redacted] h"},
+        {"bw|unlock|w|--raw", "bw|unlock|[redacted]|--raw"},
+        {"bw|login|e|w|--method|0", "bw|login|e|[redacted]|--method|0"},
+        {"mkpasswd|-m|sha-512|w", "mkpasswd|-m|sha-512|[redacted]"},
+        {"oathtool|--totp|-b|w", "oathtool|--totp|-b|[redacted]"},
+        {"kubectl|create|configmap|c|--from-literal=k=v", NULL},
+        {"kubectl|create|secret|generic|s|--from-file=k=f|--from-literal", NULL},
+        {"aws|secretsmanager|get-secret-value|--secret-id|n", NULL},
+        {"aws|secretsmanager|create-secret|--secret-string|file://f", NULL},
+        {"aws|ssm|get-parameter|--name|n", NULL},
+        {"az|appconfig|kv|set|--value|x", NULL},
+        {"app|-upw|x|-opw|x|-ap|x|-decryption_key|x", NULL},
+        {"qpdf|--decrypt|a|b", NULL},
+        {"pdftk|a.pdf|cat|1|output|b.pdf", NULL},
+        {"vault|operator|init|x", NULL},
+        {"vault|kv|get|path", NULL},
+        {"vault|kv|put|path|@f", NULL},
+        {"gh|pr|create|-b|text|--body|text", NULL},
+        {"rabbitmqctl|delete_user|u|x", NULL},
+        {"yt-dlp|-P|dir|-f|x", NULL},
+        {"mc|cp|set|a|b|c|d", NULL},
+        {"app|/p:x", NULL},
+        {"lftp|-e|open -p 21 h", NULL},
+        {"bw|list|items|x", NULL},
+        {"bw|login|e|--passwordenv|X", NULL},
+        {"mkpasswd|-m|sha-512|-R|5000", NULL},
+        {"oathtool|-b|-|-d|6", NULL},
+    };
+    CHECK(rows);
 }
 
 static void what_does_not_fit_is_cut_and_measured(void **state)
@@ -526,31 +730,14 @@ static void a_file_of_a_url_keeps_its_name_without_the_token(void **state)
 static void long_words_take_time_by_length_only(void **state)
 {
     (void)state;
-    static const char *const patterns[] = {"://",
-                                           "a:b@",
-                                           "'",
-                                           "\"",
-                                           "token=",
-                                           "(",
-                                           "\\",
-                                           "aB3",
-                                           "=",
-                                           "/",
-                                           "@//",
-                                           "eyJ",
-                                           "{\"password\":",
-                                           "$",
-                                           "- ",
-                                           "sh -c '",
-                                           "\\\"",
-                                           "echo x|",
-                                           "echo '|",
-                                           "echo|sudo\n|",
-                                           "echo x>&",
-                                           "://a:",
-                                           "a=\"",
-                                           "'\\",
-                                           "x=\\\" "};
+    /* clang-format off */
+    static const char *const patterns[] = {
+        "://", "a:b@", "'", "\"", "token=", "(", "\\", "aB3", "=", "/", "@//", "eyJ",
+        "{\"password\":", "$", "- ", "sh -c '", "\\\"", "echo x|", "echo '|", "echo|sudo\n|",
+        "echo x>&", "://a:", "a=\"", "'\\", "x=\\\" ", "$(", "$(a;b) ", "a`b ", "{ echo x; } | ",
+        "cat <<< a|", "A_KEY=",
+    };
+    /* clang-format on */
     enum { BYTES = 128 * 1024 };
     char *text = malloc(BYTES + 1);
     assert_non_null(text);
@@ -584,6 +771,11 @@ int main(void)
         cmocka_unit_test(what_only_looks_like_it_stays),
         cmocka_unit_test(a_text_is_read_as_a_shell_would),
         cmocka_unit_test(what_is_written_to_one_who_reads_a_secret_is_one),
+        cmocka_unit_test(what_hands_a_secret_on_has_it_too),
+        cmocka_unit_test(statements_that_are_read_lose_their_literals),
+        cmocka_unit_test(names_of_secrets_may_go_on),
+        cmocka_unit_test(settings_have_a_name_and_a_secret),
+        cmocka_unit_test(commands_have_secrets_of_their_own),
         cmocka_unit_test(what_does_not_fit_is_cut_and_measured),
         cmocka_unit_test(a_file_of_a_url_keeps_its_name_without_the_token),
         cmocka_unit_test(long_words_take_time_by_length_only),
