@@ -180,6 +180,9 @@ static void axis_weigh(struct evidence *e, struct axis_state *axis, bool is_dear
     axis->added = (struct estimate){known ? wall - costs->wall_ns : NAN,
                                     sure ? wall - costs->wall_high_ns : NAN,
                                     sure ? wall - costs->wall_low_ns : NAN};
+    axis->overhead_na = known                   ? NULL
+                        : !(costs->wall_ns > 0) ? "no plain run was finished"
+                                                : "the recorded run was ended before it was over";
     axis->disturbed = known && axis->overhead > AXIS_OVERHEAD_MAX && is_dear;
     axis->scale = known ? costs->wall_ns / wall : 1;
 }
@@ -238,7 +241,7 @@ int evidence_load(struct arena *arena, const struct evidence_input *input, struc
     const struct run_costs *costs = &ret->costs;
     bool sure = costs->wall_low_ns > 0 && costs->wall_high_ns > 0;
     const struct path_wall wall = {
-        .ns = costs->wall_ns,
+        .ns = costs->wall_ns > 0 ? costs->wall_ns : costs->recorded_ns,
         .low_ns = sure ? costs->wall_low_ns : costs->wall_min_ns,
         .high_ns = sure ? costs->wall_high_ns : costs->wall_max_ns,
         .cpu_ns = costs->cpu_ns,

@@ -38,7 +38,8 @@ static const char *overhead_text(struct arena *arena, const struct evidence *evi
             continue;
         const char *names = axes_of(arena, evidence, axis->artifact);
         const char *much = isnan(axis->overhead)
-                               ? "n/a: not known"
+                               ? arena_printf(arena, "n/a: %s",
+                                              axis->overhead_na ? axis->overhead_na : "not known")
                                : arena_printf(arena, "%+.1f%%", axis->overhead * 100);
         text = arena_printf(arena, "%s%s%s %s%s", text, *text ? ", " : "", names, much,
                             axis->disturbed ? " (above 20%: its times rank nothing)" : "");

@@ -178,9 +178,37 @@ def long(folder):
     done = call(folder, "--budget", "5s", "--", "sleep", "60")
     result = answered(done)
     in_time(done, 5 + 3)  # reading and naming what was recorded has no bound of its own
-    assert result["runs"] == 0 and "longer than the budget" in result["measured"]
+    assert result["runs"] == 0 and "no plain run was finished: a first one was ended after" in result["measured"]
+    assert re.search("no plain run was finished; seen are the first .* until it was ended", result["cost"]), result["cost"]
+    says(result["honesty"], "cost: .*n/a: no plain run was finished")
+    assert wall_of(folder) == "n/a: no plain run was finished", wall_of(folder)
     says(result["missing"], "holds the first", "I/O: not recorded", "heap: not recorded")
     assert (latest(folder) / "recording.whyslow").exists()
+
+
+def wall_of(folder):
+    return json.loads((latest(folder) / "hotspots.json").read_text())["wall_ms"]
+
+
+def cold(folder):
+    """Only the first run is slow. The one that is recorded is whole: it is compared with plain runs, or with nothing."""
+    pathlib.Path(folder, "cold.sh").write_text("test -e flag || { touch flag; sleep 60; }; sleep 0.3\n")
+    result = answered(call(folder, "--quick", "--", "sh", "cold.sh"))
+    costs = json.loads((latest(folder) / "evidence.json").read_text())["costs"]
+    said = "\n".join(result["honesty"])
+    assert "only the beginning" not in said and "left processes behind" not in said, said
+    says(result["missing"], "the first run was ended after .*, as long as one may take of a budget of 10.0 s; the recorded one")
+    if result["runs"] == 0:  # a machine so busy that nothing else fitted
+        assert "no plain run was finished; the recorded one ended by itself after" in result["cost"], result["cost"]
+        says(result["honesty"], "cost: .*n/a: no plain run was finished")
+        assert costs["recorded_whole"] and costs["wall_ns"] == "n/a: not known", costs
+    else:
+        assert re.search("after the recorded one, .*: a first one was ended after", result["measured"]), result["measured"]
+        assert costs["wall_ns"] == json.loads((latest(folder) / "baseline.json").read_text())["metrics"]["wall"]["median"]
+        assert costs["wall_ns"] / 1e6 == wall_of(folder) and costs["recorded_ns"] == "n/a: not known", costs
+        axis = json.loads((latest(folder) / "evidence.json").read_text())["axes"]["waits"]
+        says(result["honesty"], re.escape(f"waits {(axis['wall_ns'] / costs['wall_ns'] - 1) * 100:+.1f}%"))
+    timed("a plain run fits", result["runs"] > 0, str(result["runs"]))
 
 
 def budget(folder):
@@ -213,7 +241,7 @@ def quick(folder):
     done = call(folder, "--quick", "--", "sleep", "30")
     result = answered(done)
     in_time(done, 10 + 1)
-    says(result["missing"], "a run takes longer than the budget")
+    says(result["missing"], "the first run was ended after .*, as long as one may take of a budget of 10.0 s")
 
 
 def cut(folder):
