@@ -105,9 +105,10 @@ static struct value metric_map(const struct bench_facts *facts, const struct ben
     value_put(&map, "median", NULL, value_real(s->median, UNIT_NONE));
     value_put(&map, "ci95", NULL, interval_list(facts->arena, s));
     value_put(&map, "mean", NULL, value_real(s->mean, UNIT_NONE));
-    value_put(&map, "stddev", NULL, real_or(s->count > 1 ? s->stddev : NAN, "one run only"));
-    value_put(&map, "mad", NULL, value_real(s->mad, UNIT_NONE));
-    value_put(&map, "cv", NULL, real_or(s->cv_percent / 100, "the mean is 0"));
+    value_put(&map, "stddev", NULL, real_or(s->stddev, "one run only"));
+    value_put(&map, "mad", NULL, real_or(s->mad, "one run only"));
+    value_put(&map, "cv", NULL,
+              real_or(s->cv_percent / 100, s->count > 1 ? "the mean is 0" : "one run only"));
     struct percentile rows[PERCENTILES];
     percentiles_fill(s, rows);
     struct value conservative = value_list(facts->arena);
@@ -436,6 +437,12 @@ static void spread_row(const struct bench_facts *facts, struct value *table, con
         wants ? arena_printf(facts->arena, "conservative: wants %u runs to carry it", wants) : "");
 }
 
+/* One run does not vary. */
+static const char *spread_text(const struct bench_facts *facts, int metric, double spread)
+{
+    return isnan(spread) ? "n/a: one run only" : figure_text(facts, metric, spread);
+}
+
 static struct value spread_table(const struct bench_facts *facts, const struct bench_outcome *out)
 {
     int metric = (int)facts->plan->metric;
@@ -448,8 +455,8 @@ static struct value spread_table(const struct bench_facts *facts, const struct b
     for (size_t i = 0; i < PERCENTILES; i++)
         spread_row(facts, &table, rows[i].title, figure_text(facts, metric, rows[i].number),
                    rows[i].carried ? 0 : rows[i].wants);
-    spread_row(facts, &table, "standard deviation", figure_text(facts, metric, s->stddev), 0);
-    spread_row(facts, &table, "MAD", figure_text(facts, metric, s->mad), 0);
+    spread_row(facts, &table, "standard deviation", spread_text(facts, metric, s->stddev), 0);
+    spread_row(facts, &table, "MAD", spread_text(facts, metric, s->mad), 0);
     return table;
 }
 

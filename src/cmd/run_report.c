@@ -443,14 +443,15 @@ static struct value summary_map(const struct run_facts *facts, size_t metric)
         {"max", s->max, true},
         {"p95", s->p95, s->p95_carried},
         {"p99", s->p99, s->p99_carried},
-        {"stddev", s->stddev, true},
-        {"mad", s->mad, true},
+        {"stddev", s->stddev, s->count > 1},
+        {"mad", s->mad, s->count > 1},
         {"cv_percent", s->cv_percent, !isnan(s->cv_percent)},
         {"drift_percent", s->drift_percent, !isnan(s->drift_percent)},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         value_put(&map, rows[i].key, NULL,
-                  number_or(rows[i].known, rows[i].number, UNIT_NONE, "too few runs"));
+                  number_or(rows[i].known, rows[i].number, UNIT_NONE,
+                            s->count > 1 ? "too few runs" : "one run only"));
     value_put(&map, "outliers", NULL, value_uint(s->outliers, UNIT_COUNT));
     return map;
 }

@@ -95,8 +95,9 @@ static struct value steps_value(const struct scale *scale)
                                ? value_real(s->p95 / reference_p95(scale), UNIT_NONE)
                                : value_na("the first step's p95 is 0");
         row->cells[at++] = isfinite(law) ? value_real(law, unit) : value_na("no law");
-        row->cells[at++] = isfinite(s->cv_percent) ? value_real(s->cv_percent, UNIT_PERCENT)
-                                                   : value_na("the mean is 0");
+        row->cells[at++] = isfinite(s->cv_percent)
+                               ? value_real(s->cv_percent, UNIT_PERCENT)
+                               : value_na(s->count > 1 ? "the mean is 0" : "one run only");
         row->cells[at++] = values;
     }
     return table;

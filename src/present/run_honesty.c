@@ -148,6 +148,10 @@ struct value run_screen_honesty(struct arena *arena, const struct interpretation
                                            TONE_WARN));
     line_add(arena, &list, "coverage", coverage_text(arena, &evidence->costs_on_path));
     line_add(arena, &list, "seen", seen_text(arena, evidence));
+    if (evidence->costs_on_path.few_runs && evidence->costs_on_path.ns > 0)
+        line_add(arena, &list, "intervals",
+                 "fewer than 2 plain runs say nothing of how much runs differ: they are as wide as "
+                 "the recorded one differed, and n/a where that is less than 1%");
     units_format(run->about.own_cpu_ns, UNIT_NS, own, sizeof(own));
     units_format(run->about.elapsed_ns, UNIT_NS, elapsed, sizeof(elapsed));
     line_add(arena, &list, "cost",

@@ -106,12 +106,12 @@ static void spread_fill(struct summary *s, const double *values, double *scratch
     s->mean = sum / (double)s->count;
     for (size_t i = 0; i < s->count; i++)
         squares += (values[i] - s->mean) * (values[i] - s->mean);
-    s->stddev = s->count > 1 ? sqrt(squares / (double)(s->count - 1)) : 0;
+    s->stddev = s->count > 1 ? sqrt(squares / (double)(s->count - 1)) : NAN;
     s->cv_percent = s->mean != 0 ? s->stddev / fabs(s->mean) * 100 : NAN;
     for (size_t i = 0; i < s->count; i++)
         scratch[i] = fabs(values[i] - s->median);
     qsort(scratch, s->count, sizeof(*scratch), compare);
-    s->mad = percentile_sorted(scratch, s->count, 0.5);
+    s->mad = s->count > 1 ? percentile_sorted(scratch, s->count, 0.5) : NAN;
     /* 1.4826 MAD estimates a standard deviation, were the runs normal. */
     double limit = 3.5 * 1.4826 * s->mad;
     for (size_t i = 0; i < s->count; i++)

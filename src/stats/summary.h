@@ -33,9 +33,9 @@ struct summary {
     bool p5_carried, p95_carried, p99_carried, p99_9_carried, p99_99_carried;
     bool has_interval;
     double median_low, median_high; /* 95% */
-    double stddev;                  /* of the sample (n-1); 0 for one run */
-    double cv_percent;              /* stddev / mean; NaN when the mean is 0 */
-    double mad;                     /* median distance from the median, unscaled */
+    double stddev;                  /* of the sample (n-1); NaN for one run, which says nothing */
+    double cv_percent;              /* stddev / mean; NaN for one run, or when the mean is 0 */
+    double mad;                     /* median distance from the median, unscaled; NaN for one run */
     double drift_percent;           /* NaN under 6 runs, or when the first third's median is 0 */
     size_t outliers;                /* beyond 3.5 robust deviations; kept in every figure */
 };

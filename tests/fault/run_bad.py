@@ -186,6 +186,44 @@ def long(folder):
     assert (latest(folder) / "recording.whyslow").exists()
 
 
+def ends(value, low, high):
+    """None, or how wide the interval is to either side, relative."""
+    if isinstance(low, str) or isinstance(high, str):
+        assert low == high == "n/a: not known", (low, high)
+        return None
+    return (value - low) / value, (high - value) / value
+
+
+def single(folder):
+    """One run does not tell how much runs differ: nothing is said to vary by 0."""
+    result = answered(call(folder, "--runs", "1", "--", "sh", "-c", "sleep 0.4; sleep 0.2"))
+    assert result["runs"] == 1
+    for name, metric in json.loads((latest(folder) / "baseline.json").read_text())["metrics"].items():
+        for key in ("stddev", "mad", "cv_percent"):
+            assert metric.get(key, "n/a: one run only") == "n/a: one run only", (name, metric)
+    done = subprocess.run([whyslow, "bench", "--json", "--runs", "1", "--warmup", "0", "true"], cwd=folder, check=False,
+                          stdout=subprocess.PIPE)
+    metric = json.loads(done.stdout)["results"][0]["wall_ms"]
+    assert all(metric[key] == "n/a: one run only" for key in ("stddev", "mad", "cv")), metric
+    costs, axes = (json.loads((latest(folder) / "evidence.json").read_text())[key] for key in ("costs", "axes"))
+    apart = abs(axes["waits"]["wall_ns"] / costs["wall_ns"] - 1)
+    rows = [(row["location"], row["value_ms"], row["value_low_ms"], row["value_high_ms"]) for row in result["hotspots"]]
+    rows += [(row["detector"], row["recoverable_ms"], row["recoverable_low_ms"], row["recoverable_high_ms"])
+             for row in result["suspicions"] if row["verdict"] == "confirmed"]
+    rows += [(row["detector"], row["ms"], row["low_ms"], row["high_ms"]) for row in result["environment"]
+             if row["verdict"] == "confirmed"]
+    sleeps = [row for row in rows if "nanosleep" in row[0]]
+    assert sleeps, rows
+    for row in rows:
+        width = ends(*row[1:]) if row[1] != 0 else None
+        print(row, width, apart)
+        assert width is None or sum(width) > 0.0099, row
+    for row in sleeps:
+        width = ends(*row[1:])
+        assert width is None or width[0] >= 0.999 * apart, (row, apart)
+    says(result["honesty"], "fewer than 2 plain runs say nothing of how much runs differ")
+
+
 def wall_of(folder):
     return json.loads((latest(folder) / "hotspots.json").read_text())["wall_ms"]
 
