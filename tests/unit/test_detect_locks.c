@@ -413,6 +413,9 @@ static void one_that_computes_alone_is_a_serial_section(void **state)
     struct team team = serial(0);
     /* Three threads, four CPUs: a third of it stays. */
     assert_float_equal(expect_confirmed(&team, &detect_serial_section), 350 * 2 / 3.0, 1);
+    struct findings findings;
+    const struct finding *finding = judged(&team, &detect_serial_section, &findings);
+    assert_non_null(strstr(finding->whys[0].text, "of what it computes the most, 100%, is in"));
     run_free(team.run);
 }
 
