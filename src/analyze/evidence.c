@@ -180,6 +180,9 @@ static void axis_weigh(struct evidence *e, struct axis_state *axis, bool is_dear
     axis->added = (struct estimate){known ? wall - costs->wall_ns : NAN,
                                     sure ? wall - costs->wall_high_ns : NAN,
                                     sure ? wall - costs->wall_low_ns : NAN};
+    axis->overhead_na = known                   ? NULL
+                        : !(costs->wall_ns > 0) ? "no plain run was finished"
+                                                : "the recorded run was ended before it was over";
     axis->disturbed = known && axis->overhead > AXIS_OVERHEAD_MAX && is_dear;
     axis->scale = known ? costs->wall_ns / wall : 1;
 }
@@ -214,6 +217,32 @@ static int axis_load(struct evidence *e, const struct evidence_input *input, enu
     return 0;
 }
 
+/* Between the ends of the median's interval; with fewer than 6 runs between the fastest and the
+ * slowest. One run has no such ends: it and the recorded one differ by so much, and nobody knows
+ * which of them is usual. */
+static struct path_wall wall_of(const struct evidence *e)
+{
+    const struct run_costs *costs = &e->costs;
+    bool sure = costs->wall_low_ns > 0 && costs->wall_high_ns > 0;
+    struct path_wall wall = {
+        .ns = costs->wall_ns > 0 ? costs->wall_ns : costs->recorded_ns,
+        .low_ns = sure ? costs->wall_low_ns : costs->wall_min_ns,
+        .high_ns = sure ? costs->wall_high_ns : costs->wall_max_ns,
+        .cpu_ns = costs->cpu_ns,
+        .recorded_cpu_ns = e->cpu_with_waits && e->cpu_honesty.rusage_ns.known
+                               ? (double)e->cpu_honesty.rusage_ns.value
+                               : NAN,
+        .few_runs = costs->runs < 2,
+    };
+    double recorded_ns = e->axes[evidence_has(e, AXIS_WAITS) ? AXIS_WAITS : AXIS_CPU].wall_ns;
+    if (wall.few_runs && recorded_ns > 0) {
+        double apart = fabs(recorded_ns - wall.ns);
+        wall.low_ns = fmax(wall.ns - apart, 1);
+        wall.high_ns = wall.ns + apart;
+    }
+    return wall;
+}
+
 int evidence_load(struct arena *arena, const struct evidence_input *input, struct evidence *ret,
                   struct why *why)
 {
@@ -235,17 +264,7 @@ int evidence_load(struct arena *arena, const struct evidence_input *input, struc
     bool cpu = evidence_has(ret, AXIS_CPU), waits = evidence_has(ret, AXIS_WAITS);
     ret->cpu_with_waits = cpu && waits &&
                           strcmp(ret->axes[AXIS_CPU].path, ret->axes[AXIS_WAITS].path) == 0;
-    const struct run_costs *costs = &ret->costs;
-    bool sure = costs->wall_low_ns > 0 && costs->wall_high_ns > 0;
-    const struct path_wall wall = {
-        .ns = costs->wall_ns,
-        .low_ns = sure ? costs->wall_low_ns : costs->wall_min_ns,
-        .high_ns = sure ? costs->wall_high_ns : costs->wall_max_ns,
-        .cpu_ns = costs->cpu_ns,
-        .recorded_cpu_ns = ret->cpu_with_waits && ret->cpu_honesty.rusage_ns.known
-                               ? (double)ret->cpu_honesty.rusage_ns.value
-                               : NAN,
-    };
+    const struct path_wall wall = wall_of(ret);
     if (path_costs_build(arena, cpu ? &ret->cpu : NULL, waits ? &ret->waits : NULL, &ret->classes,
                          &ret->path, ret->cpu_with_waits, &wall, &ret->costs_on_path) < 0)
         return why_nomem(why);

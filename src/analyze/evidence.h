@@ -38,9 +38,10 @@ struct axis_state {
     const char *path;      /* of the recording */
     double wall_ns;        /* of the recorded run; NaN */
     struct estimate added; /* against the baseline's median: ns; NaN: not known */
-    double overhead;       /* 0.03: 3% more; NaN: not known */
-    bool disturbed;        /* by more than AXIS_OVERHEAD_MAX, and by us */
-    bool sampled;          /* heap: estimates from samples */
+    double overhead;       /* 0.03: 3% more; NaN: overhead_na says why */
+    const char *overhead_na;
+    bool disturbed; /* by more than AXIS_OVERHEAD_MAX, and by us */
+    bool sampled;   /* heap: estimates from samples */
     /* Shares of what was to be recorded, 0 … 1; NaN: not known. */
     double lost;      /* is not there, or not whole: calls without their stack or object */
     double uncounted; /* of these: is in no table, or only by its name */
@@ -52,6 +53,10 @@ struct run_costs {
     size_t runs;
     double wall_ns, wall_low_ns, wall_high_ns; /* 95% interval of the median; NaN with few runs */
     double wall_min_ns, wall_max_ns;           /* of all runs: stands in then */
+    /* Where no plain run was finished: how long the recorded one is, which is what there is to
+     * divide up, and whether it ended by itself. It is no measure of what recording costs. */
+    double recorded_ns;
+    bool recorded_whole;
     double cpu_ns, user_ns, system_ns;
     double faults_minor, faults_major;
     double switches_voluntary, switches_involuntary;

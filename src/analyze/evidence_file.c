@@ -21,6 +21,7 @@ static const struct {
     {COST(wall_high_ns)},
     {COST(wall_min_ns)},
     {COST(wall_max_ns)},
+    {COST(recorded_ns)},
     {COST(cpu_ns)},
     {COST(user_ns)},
     {COST(system_ns)},
@@ -93,6 +94,7 @@ static void costs_put(struct value *root, struct arena *arena, const struct run_
     value_put(map, "runs", NULL, value_uint(costs->runs, UNIT_NONE));
     for (size_t i = 0; i < ARRAY_SIZE(costs_rows); i++)
         number_put(map, costs_rows[i].key, *double_at(costs, costs_rows[i].at));
+    value_put(map, "recorded_whole", NULL, value_bool(costs->recorded_whole));
     value_put(map, "outputs_differ", NULL, value_bool(costs->outputs_differ));
     value_put(map, "cpus", NULL, value_uint(costs->cpus, UNIT_NONE));
 }
@@ -198,6 +200,7 @@ static void costs_get(const json_t *map, struct run_costs *ret)
 {
     *ret = (struct run_costs){
         .runs = uint_get(map, "runs"),
+        .recorded_whole = json_is_true(json_object_get(map, "recorded_whole")),
         .outputs_differ = json_is_true(json_object_get(map, "outputs_differ")),
         .cpus = (uint32_t)uint_get(map, "cpus"),
     };

@@ -58,7 +58,7 @@ double opportunity_confidence(const struct evidence *evidence, const struct find
 bool opportunity_is_worth(const struct finding *finding)
 {
     return finding_is_fix(finding) && finding->score >= OPPORTUNITY_WORTH &&
-           finding->recoverable.low_ns > 0;
+           !(finding->recoverable.low_ns <= 0); /* where it is not known, confidence has it */
 }
 
 /* Nothing to fix comes after what can be fixed, in the order of its class. */
@@ -140,6 +140,12 @@ static double fresh_part(const struct path_costs *costs, const struct finding *f
     return all > 0 ? fresh / all : 1;
 }
 
+/* fmin() would take the bound where the value is not known. */
+static double at_most(double ns, double most)
+{
+    return isnan(ns) ? ns : fmin(ns, most);
+}
+
 int opportunity_together(const struct evidence *evidence, const struct findings *findings,
                          struct opportunity_sum *ret)
 {
@@ -166,8 +172,8 @@ int opportunity_together(const struct evidence *evidence, const struct findings 
     double wall = costs->ns, own = wall - costs->environment_ns;
     sum.cost_ns = fmin(sum.cost_ns, own);
     sum.recoverable = (struct estimate){fmin(sum.recoverable.ns, own),
-                                        fmin(sum.recoverable.low_ns, own),
-                                        fmin(sum.recoverable.high_ns, own)};
+                                        at_most(sum.recoverable.low_ns, own),
+                                        at_most(sum.recoverable.high_ns, own)};
     sum.share = wall > 0 ? sum.recoverable.ns / wall : 0;
     sum.ceiling = ceiling_of(wall > 0 ? sum.cost_ns / wall : 0);
     *ret = sum;

@@ -7,6 +7,8 @@
 
 /* No more than this part of what was waited is put down to recording. */
 #define SLEEPS_MOST 0.5
+/* Of what it is around: two runs that differ by less may do so by chance. */
+#define WIDTH_MIN 0.01
 
 /* Three causes, taken as independent, so that their widths add as squares: which samples fell
  * where, which wall time is meant, and that the recorded run was not as long as the baseline's.
@@ -29,6 +31,13 @@ struct estimate path_costs_estimate(const struct path_costs *costs, double runni
     /* What only runs takes no more than all that ran. */
     double most = waits_ns > 0 ? costs->ns : fmin(costs->ns, all_running * costs->wall_high);
     return (struct estimate){ns, fmax(0, ns - low), fmin(fmax(most, ns), ns + high)};
+}
+
+struct estimate path_costs_sure(const struct path_costs *costs, struct estimate estimate)
+{
+    if (costs->few_runs && estimate.high_ns - estimate.low_ns < WIDTH_MIN * estimate.ns)
+        estimate.low_ns = estimate.high_ns = NAN;
+    return estimate;
 }
 
 /* Marks of a choice by place, for all rows at once; what a path_pick sees is one row. */

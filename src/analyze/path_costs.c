@@ -435,6 +435,7 @@ int path_costs_build(struct arena *arena, const struct profile *cpu, const struc
         .sleep_ns = walked && is_by_timer(spread.cpu) ? TIMER_SLEEP_NS : 0,
         .wall_low = known ? fmin(wall->low_ns / wall->ns, 1) : 1,
         .wall_high = known ? fmax(wall->high_ns / wall->ns, 1) : 1,
+        .few_runs = wall->few_runs,
         .na = walked  ? NULL
               : waits ? (path && path->na ? path->na : "the critical path is empty")
                       : "waits were not recorded",

@@ -34,6 +34,7 @@ struct path_costs {
     uint64_t samples;                       /* on the path */
     double sampled_ns;                      /* what these say of its running time by themselves */
     double wall_low, wall_high;             /* relative: 0.98, 1.03; 1 and 1 when not known */
+    bool few_runs; /* fewer than two plain ones: nothing tells how they differ */
     /* By how much the recorded run was longer or shorter than the baseline's, relative: nobody
      * knows where that went, so every part of it is unsure by as much. */
     double stretch;
@@ -51,6 +52,7 @@ struct path_wall {
     double ns, low_ns, high_ns;
     double cpu_ns;          /* by the kernel's account */
     double recorded_cpu_ns; /* the same of the recorded run; 0 or NaN: not known */
+    bool few_runs;
 };
 
 /* `cpu` and `waits` may be NULL; `classes` and `path` belong to waits. `same` says that ids of cpu
@@ -72,6 +74,10 @@ struct estimate path_costs_sum(const struct path_costs *costs, path_pick *pick, 
 /* That interval for a sum of rows that was made elsewhere, with `sleeps` in them. */
 struct estimate path_costs_estimate(const struct path_costs *costs, double running_ns,
                                     double waits_ns, double sleeps);
+
+/* With fewer than two plain runs an interval may be as good as empty, which nobody measured: its
+ * ends are NaN then. */
+struct estimate path_costs_sure(const struct path_costs *costs, struct estimate estimate);
 
 /* The same, and notes in the finding which rows they are. The estimate becomes its cost, and what
  * is recoverable unless that is set already. Out of memory is told by the arena. */

@@ -235,7 +235,8 @@ static struct run_hotspot spot_describe(struct arena *arena, const struct eviden
     double ns = spot->running_ns + spot->waits_ns, wall = costs->ns;
     struct run_hotspot ret = {.value = {ns, NAN, NAN}};
     if (spot->kind <= SPOT_LOCK)
-        ret.value = path_costs_estimate(costs, spot->running_ns, spot->waits_ns, spot->sleeps);
+        ret.value = path_costs_sure(
+            costs, path_costs_estimate(costs, spot->running_ns, spot->waits_ns, spot->sleeps));
     ret.share = wall > 0 ? ret.value.ns / wall : NAN;
     ret.share_low = wall > 0 ? ret.value.low_ns / wall : NAN;
     ret.share_high = wall > 0 ? ret.value.high_ns / wall : NAN;

@@ -167,6 +167,7 @@ static int run_judge(const struct baseline_opts *opts, struct baseline *baseline
     bool first = baseline->warmups == 0 && baseline->runs.len == 0;
     if (result->timed_out && first && result->wall_ns < opts->timeout_ns) {
         baseline->end = BASELINE_CUT;
+        baseline->cut_ns = result->wall_ns;
         return 1;
     }
     if (!status_is_good(result) && (!opts->keep_going || result->timed_out))
@@ -192,7 +193,8 @@ static int run_once(const struct baseline_opts *opts, struct baseline *baseline,
         return r;
     baseline->launcher_cpu_ns += result->launcher_cpu_ns;
     baseline->target_cpu_ns += result->user_ns + result->system_ns;
-    baseline->left_behind += result->left_behind;
+    if (!result->timed_out) /* then it was ended with all that belongs to it */
+        baseline->left_behind += result->left_behind;
     r = run_judge(opts, baseline, result, number, warmup);
     return r == 0 && !warmup ? run_keep(baseline, result, why) : r;
 }

@@ -92,6 +92,9 @@ struct baseline {
     bool output_open;                       /* a process left behind may still write to it */
     uint32_t left_behind;                   /* runs after which processes were ended */
     bool cold;                              /* the one run is the warm-up */
+    /* A first run was ended after that long; 0: none was. Runs may have followed all the same
+     * (run_measure_again()). */
+    uint64_t cut_ns;
     uint64_t elapsed_ns;
     uint64_t launcher_cpu_ns;
     uint64_t target_cpu_ns; /* of all runs, warm-ups too */

@@ -439,6 +439,12 @@ static void spread_row(const struct bench_facts *facts, struct value *table, con
         wants ? arena_printf(facts->arena, "conservative: wants %u runs to carry it", wants) : "");
 }
 
+/* One run does not vary. */
+static const char *spread_text(const struct bench_facts *facts, int metric, double spread)
+{
+    return isnan(spread) ? "n/a: one run only" : figure_text(facts, metric, spread);
+}
+
 static struct value spread_table(const struct bench_facts *facts, const struct bench_outcome *out)
 {
     int metric = (int)facts->plan->metric;
@@ -451,10 +457,8 @@ static struct value spread_table(const struct bench_facts *facts, const struct b
     for (size_t i = 0; i < PERCENTILES; i++)
         spread_row(facts, &table, rows[i].title, figure_text(facts, metric, rows[i].number),
                    rows[i].carried ? 0 : rows[i].wants);
-    const char *none = s->count > 1 ? NULL : arena_printf(facts->arena, "n/a: %s", one_run);
-    spread_row(facts, &table, "standard deviation",
-               none ? none : figure_text(facts, metric, s->stddev), 0);
-    spread_row(facts, &table, "MAD", none ? none : figure_text(facts, metric, s->mad), 0);
+    spread_row(facts, &table, "standard deviation", spread_text(facts, metric, s->stddev), 0);
+    spread_row(facts, &table, "MAD", spread_text(facts, metric, s->mad), 0);
     return table;
 }
 

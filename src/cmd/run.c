@@ -84,6 +84,12 @@ uint64_t run_left_ns(const struct run *run)
     return spent_ns < run->plan.budget_ns ? run->plan.budget_ns - spent_ns : 0;
 }
 
+uint64_t run_left_to_record_ns(const struct run *run)
+{
+    uint64_t left_ns = run_left_ns(run);
+    return left_ns > RUN_INTERPRET_NS ? left_ns - RUN_INTERPRET_NS : 0;
+}
+
 void run_step(const struct run *run, int number, const char *text)
 {
     fprintf(run->call->notes, "[%d/5] ", number);
@@ -204,6 +210,10 @@ static int run_steps(struct run *run, struct why *why)
     if (run->baseline.end == BASELINE_FAILED)
         return target_failed(run);
     r = record(run, why);
+    if (run->baseline.cut_ns > 0 && run->baseline.runs.len > 0)
+        scenario_keep(run); /* what it prints is known now */
+    if (r == 0 && run->baseline.end == BASELINE_FAILED)
+        return target_failed(run);
     if (r == 0)
         r = run_hand_off(run, why);
     if (r < 0)

@@ -26,7 +26,8 @@ static uint64_t baseline_budget(void *context, double wall_ns)
 {
     struct run *run = context;
     const struct run_plan *plan = &run->plan;
-    double rest = PASSES * (PASS_SLOWDOWN * wall_ns + (double)PASS_EXTRA_NS) + (double)INTERPRET_NS;
+    double pass = PASS_SLOWDOWN * wall_ns + (double)PASS_EXTRA_NS;
+    double rest = run->passes_left * pass + (double)INTERPRET_NS;
     double left = (double)run_left_ns(run) - rest;
     double allowed = fmin(left, BASELINE_SHARE * (double)plan->budget_ns);
     return allowed > 0 ? (uint64_t)allowed : 0;
@@ -51,12 +52,6 @@ static void baseline_say(struct run *run)
     if (b->end == BASELINE_BUDGET)
         run_note(run, &run->missing, "baseline: %zu of %u runs; the budget of %s allowed no more",
                  b->runs.len, run->plan.runs, text);
-    if (b->end == BASELINE_CUT)
-        run_note(
-            run, &run->missing,
-            "baseline: a run takes longer than the budget of %s allows; it was ended, and only "
-            "its beginning is recorded",
-            text);
     if (b->cold)
         run_note(run, &run->marks,
                  "the one run that fitted into the budget is the first: it paid "
@@ -82,18 +77,26 @@ static void baseline_say(struct run *run)
                  wall->drift_percent, DRIFT_PERCENT_MAX);
 }
 
-static int baseline_run(struct run *run, struct ingest *ingest, struct why *why)
+/* How long the first run may take. After one that was ended the length is known: it may take all
+ * there is. */
+static uint64_t first_ns_max(const struct run *run)
+{
+    double share = run->plan.depth == RUN_QUICK ? FIRST_RUN_SHARE_QUICK : FIRST_RUN_SHARE;
+    uint64_t first_ns = run->passes_left < PASSES ? run_left_to_record_ns(run)
+                                                  : (uint64_t)(share * (double)run_left_ns(run));
+    return MAX(first_ns, (uint64_t)FIRST_RUN_NS_MIN);
+}
+
+static int baseline_run(struct run *run, uint32_t warmup, struct ingest *ingest, struct why *why)
 {
     const struct run_plan *plan = &run->plan;
-    double share = plan->depth == RUN_QUICK ? FIRST_RUN_SHARE_QUICK : FIRST_RUN_SHARE;
-    double first = share * (double)run_left_ns(run);
     struct baseline_opts opts = {
         .argv = plan->argv,
         .path = plan->path,
         .runs = plan->runs,
-        .warmup = plan->warmup,
+        .warmup = warmup,
         .timeout_ns = plan->timeout_ns,
-        .first_ns_max = MAX((uint64_t)first, (uint64_t)FIRST_RUN_NS_MIN),
+        .first_ns_max = first_ns_max(run),
         .budget = baseline_budget,
         .input_path = plan->input,
         .output_path = run->golden.output_path,
@@ -164,6 +167,21 @@ static int check_once(struct run *run, struct why *why)
     return EXIT_REGRESSION;
 }
 
+static int plain_runs(struct run *run, uint32_t warmup, struct why *why)
+{
+    struct ingest *ingest = ARENA_NEW(run->arena, struct ingest);
+    if (!ingest)
+        return why_nomem(why);
+    ingest_init(ingest);
+    int r = baseline_run(run, warmup, ingest, why);
+    if (r == 0)
+        r = run_ingest(run, ingest, why);
+    ingest_deinit(ingest);
+    if (r == 0)
+        baseline_say(run);
+    return r;
+}
+
 int run_measure(struct run *run, struct why *why)
 {
     int checked = check_once(run, why);
@@ -173,19 +191,45 @@ int run_measure(struct run *run, struct why *why)
     run_step(
         run, 3,
         arena_printf(run->arena, "baseline: %u runs after %u warm-up", plan->runs, plan->warmup));
-    struct ingest *ingest = ARENA_NEW(run->arena, struct ingest);
-    if (!ingest)
-        return why_nomem(why);
-    ingest_init(ingest);
+    run->passes_left = PASSES;
     int r = run_golden_open(&run->golden, run->arena, &plan->golden, why);
-    if (r == 0)
-        r = baseline_run(run, ingest, why);
-    if (r == 0)
-        r = run_ingest(run, ingest, why);
-    ingest_deinit(ingest);
-    if (r == 0)
-        baseline_say(run);
+    return r == 0 ? plain_runs(run, plan->warmup, why) : r;
+}
+
+int run_measure_again(struct run *run, struct why *why)
+{
+    const struct baseline cut = run->baseline; /* it has no runs */
+    run_step(run, 3, "baseline again: the recorded run ended by itself");
+    run->baseline = (struct baseline){0};
+    int r = plain_runs(run, 0, why); /* the recorded one was the warm-up */
+    struct baseline *b = &run->baseline;
+    b->cut_ns = cut.cut_ns;
+    b->elapsed_ns += cut.elapsed_ns;
+    b->launcher_cpu_ns += cut.launcher_cpu_ns;
+    b->target_cpu_ns += cut.target_cpu_ns;
     return r;
+}
+
+void run_cut_say(struct run *run)
+{
+    const struct baseline *b = &run->baseline;
+    const struct run_costs *costs = &run->input.costs;
+    char after[48], budget[48];
+    if (b->cut_ns == 0)
+        return;
+    units_format((double)b->cut_ns, UNIT_NS, after, sizeof(after));
+    units_format((double)run->plan.budget_ns, UNIT_NS, budget, sizeof(budget));
+    run_note(run, &run->missing,
+             "baseline: the first run was ended after %s, as long as one may take of a budget of "
+             "%s%s",
+             after, budget,
+             b->runs.len > 0
+                 ? "; the recorded one and those after it were shorter: figures are of these, and "
+                   "what only a first run does is in none"
+             : costs->recorded_whole  ? "; the recorded one ended by itself, but no plain one was "
+                                        "finished in what was left"
+             : costs->recorded_ns > 0 ? "; only the beginning of another is recorded"
+                                      : "");
 }
 
 static double median_of(const struct run *run, enum metric metric)
@@ -202,6 +246,7 @@ struct run_costs run_costs_of(const struct run *run)
     return (struct run_costs){
         .runs = b->runs.len,
         .wall_ns = median_of(run, METRIC_WALL),
+        .recorded_ns = NAN,
         .wall_min_ns = wall->count > 0 ? wall->min : NAN,
         .wall_max_ns = wall->count > 0 ? wall->max : NAN,
         .wall_low_ns = wall->has_interval ? wall->median_low : NAN,

@@ -78,9 +78,10 @@ struct run {
     struct run_golden golden;
     struct baseline baseline;
     bool unstable;
-    struct taken taken; /* while the baseline ran */
-    double others_ns;   /* CPU time of other programs meanwhile; NaN */
-    struct spans spans; /* what the program says of itself */
+    unsigned passes_left; /* recorded runs that are still to come: what plain ones leave time for */
+    struct taken taken;   /* while the baseline ran */
+    double others_ns;     /* CPU time of other programs meanwhile; NaN */
+    struct spans spans;   /* what the program says of itself */
     struct evidence_input input;
     bool unkept;                /* an artifact could not be written */
     struct interpretation said; /* .evidence NULL: not reached */
@@ -100,6 +101,13 @@ MUST_USE int run_plan_make(struct run *run, struct why *why);
 MUST_USE int run_look(struct run *run, struct why *why);
 /* 3: what a run costs, and how surely. Above 0: the exit status, all is said already. */
 MUST_USE int run_measure(struct run *run, struct why *why);
+/* A first run was so long that it was ended, and one that ended by itself came after it: plain runs
+ * in what is left of the budget. As above. */
+MUST_USE int run_measure_again(struct run *run, struct why *why);
+/* What came of a first run that was ended: said once it is known what could be recorded. */
+void run_cut_say(struct run *run);
+/* Of the budget, without what reading the recordings takes. */
+uint64_t run_left_to_record_ns(const struct run *run);
 struct run_costs run_costs_of(const struct run *run);
 /* 4: see run_passes.h.
  * 5: what all of it says, on the terminal and in files. */

@@ -109,12 +109,6 @@ static double round_estimate_ns(const struct run *run)
     return usual_wall_ns(run) * SLOWDOWN + (double)EXTRA_NS;
 }
 
-static uint64_t run_left_to_record_ns(const struct run *run)
-{
-    uint64_t left_ns = run_left_ns(run);
-    return left_ns > RUN_INTERPRET_NS ? left_ns - RUN_INTERPRET_NS : 0;
-}
-
 /* So many rounds: this one, and those that are to come. */
 static bool rounds_fit(const struct run *run, size_t count)
 {
@@ -185,8 +179,8 @@ static void part_take(struct run *run, struct round *round)
              seen);
     round->na = NULL;
     round->wall_ns = round->overhead = NAN;
-    if (isnan(usual_wall_ns(run))) /* what there is to divide up is what was seen */
-        run->input.costs.wall_ns = (double)wall_ns;
+    if (isnan(usual_wall_ns(run)))
+        run->input.costs.recorded_ns = (double)wall_ns;
 }
 
 static void round_record(struct run *run, const struct mode *mode, uint32_t rate_hz,
@@ -230,8 +224,35 @@ static void round_record(struct run *run, const struct mode *mode, uint32_t rate
     ret->wall_ns = (double)spawned->wall_ns;
     ret->cpu_ns = (double)(spawned->user_ns + spawned->system_ns);
     ret->overhead = ret->wall_ns / usual_ns - 1;
-    if (isnan(usual_ns))
-        run->input.costs.wall_ns = ret->wall_ns;
+    if (isnan(usual_ns)) {
+        run->input.costs.recorded_ns = ret->wall_ns;
+        run->input.costs.recorded_whole = true;
+    }
+}
+
+/* Each is worth more than looking at this one again. */
+static size_t passes_after(const struct pass *pass)
+{
+    return (size_t)(passes + ARRAY_SIZE(passes) - pass) - 1;
+}
+
+/* The first run was so long that it was ended, this one is not: plain ones come after all. At least
+ * one, if it fits: an axis more is worth less than knowing what recording costs. */
+static void plain_runs_again(struct run *run, const struct pass *pass, struct round *round)
+{
+    struct why why = {0};
+    if (run->baseline.end != BASELINE_CUT || round->na || round->cut || interrupt_signal() ||
+        !status_is_good(&round->result.spawned) ||
+        !(round->wall_ns <= (double)run_left_to_record_ns(run)))
+        return;
+    run->passes_left = (unsigned)passes_after(pass);
+    if (run_measure_again(run, &why) < 0)
+        run_note(run, &run->missing, "baseline: %s", why.what);
+    if (run->baseline.runs.len == 0)
+        return;
+    run->input.costs = run_costs_of(run);
+    round->na = round_judge(run, round, false);
+    round->overhead = round->wall_ns / usual_wall_ns(run) - 1;
 }
 
 /* Twenty percent above the median, above every plain run, and paid for by the program itself:
@@ -275,12 +296,6 @@ static const char *path_beside(const struct run *run, const struct pass *pass, c
     size_t stem = strlen(pass->artifact) - strlen(".whyslow");
     return arena_printf(run->arena, "%s/%.*s-%s.whyslow", run->folder, (int)stem, pass->artifact,
                         mark);
-}
-
-/* Each is worth more than looking at this one again. */
-static size_t passes_after(const struct pass *pass)
-{
-    return (size_t)(passes + ARRAY_SIZE(passes) - pass) - 1;
 }
 
 /* Ids are those of one recording, so that rounds cannot be put together: the one in the middle
@@ -463,6 +478,8 @@ static void pass_run(struct run *run, const struct pass *pass)
     bool is_first = pass == passes;
     if (interrupt_signal()) {
         pass_skip(run, pass, "interrupted before");
+        if (is_first)
+            run_cut_say(run);
         return;
     }
     double need_ns = round_estimate_ns(run);
@@ -489,6 +506,10 @@ static void pass_run(struct run *run, const struct pass *pass)
         run_note(run, &run->missing, "%s: %s", mode->what, first_na);
     if (kept.na && first_na)
         kept.na = first_na;
+    if (is_first) {
+        plain_runs_again(run, pass, &kept);
+        run_cut_say(run);
+    }
     samples_escalate(run, pass, &kept);
     rounds_more(run, pass, &kept);
     pass_cheapen(run, pass, &kept);
@@ -504,7 +525,7 @@ static void pass_run(struct run *run, const struct pass *pass)
 
 int run_passes(struct run *run, struct why *why)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(passes); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(passes) && run->baseline.end != BASELINE_FAILED; i++)
         pass_run(run, &passes[i]);
     return arena_failed(run->arena) ? why_nomem(why) : 0;
 }

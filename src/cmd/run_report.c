@@ -27,6 +27,8 @@ static const struct column metric_columns[] = {
     [COL_UNIT] = {"unit", "unit", SHOW_MACHINE, false, false},
 };
 
+static const char none_finished[] = "no plain run was finished";
+
 static const char *unit_name(enum unit unit)
 {
     switch (unit) {
@@ -66,7 +68,7 @@ static struct value metrics_table(const struct run_facts *facts)
         struct table_row *row = table_add(&table);
         if (!row)
             return table;
-        const char *reason = b->na[i] ? b->na[i] : "no run was finished";
+        const char *reason = b->na[i] ? b->na[i] : none_finished;
         row->cells[COL_ID] = value_text(metrics[i].id);
         row->cells[COL_TITLE] = value_text(metrics[i].title);
         row->cells[COL_UNIT] = value_text(unit_name(unit));
@@ -86,20 +88,33 @@ static struct value metrics_table(const struct run_facts *facts)
     return table;
 }
 
+/* The limit is what it was ended after: a part of the budget, since the rest is for recording. */
+static const char *cut_text(struct arena *arena, const struct baseline *b, const char *budget)
+{
+    char after[48];
+    return arena_printf(arena,
+                        "a first one was ended after %s, as long as it may take of a budget "
+                        "of %s",
+                        units_format((double)b->cut_ns, UNIT_NS, after, sizeof(after)), budget);
+}
+
 static const char *runs_text(struct arena *arena, const struct baseline *b, uint32_t asked,
                              uint64_t budget_ns)
 {
     char took[48], budget[48];
     units_format((double)b->elapsed_ns, UNIT_NS, took, sizeof(took));
     units_format((double)budget_ns, UNIT_NS, budget, sizeof(budget));
+    if (b->end == BASELINE_CUT)
+        return arena_printf(arena, "no plain run was finished: %s", cut_text(arena, b, budget));
     const char *text = arena_printf(arena, "%zu run%s after %u warm-up, in %s", b->runs.len,
                                     b->runs.len == 1 ? "" : "s", b->warmups, took);
+    if (b->cut_ns > 0)
+        text = arena_printf(
+            arena, "%zu run%s after the recorded one, in %s with a first one that was ended: %s",
+            b->runs.len, b->runs.len == 1 ? "" : "s", took, cut_text(arena, b, budget));
     if (b->end == BASELINE_BUDGET)
         return arena_printf(arena, "%s; %u were asked for, the budget of %s allowed no more", text,
                             asked, budget);
-    if (b->end == BASELINE_CUT)
-        return arena_printf(arena, "no run was finished: one takes longer than the budget of %s",
-                            budget);
     if (b->end == BASELINE_INTERRUPTED)
         return arena_printf(arena, "%s; interrupted, %u were asked for", text, asked);
     if (b->failed > 0)
@@ -142,7 +157,7 @@ const char *run_stability_text(struct arena *arena, const struct baseline *basel
 static struct value output_text(struct arena *arena, const struct baseline *b)
 {
     if (b->runs.len == 0)
-        return value_na("no run was finished");
+        return value_na(none_finished);
     const char *sha = b->runs.data[b->runs.len - 1].output_sha256;
     char bytes[48];
     units_format((double)b->output_bytes, UNIT_BYTES, bytes, sizeof(bytes));
@@ -168,7 +183,7 @@ const char *run_golden_text(const struct run *run)
 {
     struct value text = output_text(run->arena, &run->baseline);
     const char *words = text.kind == VALUE_NA
-                            ? "no run was finished"
+                            ? none_finished
                             : arena_dup_len(run->arena, text.text.data, text.text.len);
     return run->plan.golden.kind == GOLDEN_NONE
                ? words
@@ -192,7 +207,7 @@ static struct value split_map(const struct run_facts *facts)
     struct value map = value_map(facts->arena);
     const struct summary *wall = &b->summaries[METRIC_WALL];
     if (wall->count == 0) {
-        value_put(&map, "running", NULL, value_na("no run was finished"));
+        value_put(&map, "running", NULL, value_na(none_finished));
         return map;
     }
     double cpu_ns = b->summaries[METRIC_CPU_TIME].median;
@@ -344,10 +359,10 @@ static struct value metric_value(const struct run_facts *facts)
             continue;
         const struct summary *s = &b->summaries[i];
         return number_or(s->count > 0, s->median, metrics[i].unit,
-                         b->na[i] ? b->na[i] : "no run was finished");
+                         b->na[i] ? b->na[i] : none_finished);
     }
     if (strcmp(name, "p50") == 0)
-        return number_or(wall->count > 0, wall->median, UNIT_NS, "no run was finished");
+        return number_or(wall->count > 0, wall->median, UNIT_NS, none_finished);
     if (strcmp(name, "p95") == 0)
         return number_or(wall->p95_carried, wall->p95, UNIT_NS, "wants 20 runs");
     if (strcmp(name, "p99") == 0)
@@ -378,7 +393,7 @@ struct value run_report_make(const struct run_facts *facts)
     value_put_machine(&root, "output_stable",
                       b->runs.len > 1    ? value_bool(b->outputs == 1)
                       : b->runs.len == 1 ? value_na("one run says nothing about others")
-                                         : value_na("no run was finished"));
+                                         : value_na(none_finished));
     value_put_machine(&root, "checks_failed", value_uint(facts->checks_failed, UNIT_COUNT));
     if (facts->said) {
         value_put_machine(&root, "metrics", metrics_table(facts));
@@ -412,7 +427,7 @@ static struct value summary_map(const struct run_facts *facts, size_t metric)
     value_put(&map, "unit", NULL, value_text(unit_name(unit)));
     if (s->count == 0) {
         const char *reason = facts->baseline->na[metric];
-        value_put(&map, "median", NULL, value_na(reason ? reason : "no run was finished"));
+        value_put(&map, "median", NULL, value_na(reason ? reason : none_finished));
         return map;
     }
     const struct {
@@ -435,7 +450,8 @@ static struct value summary_map(const struct run_facts *facts, size_t metric)
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         value_put(&map, rows[i].key, NULL,
-                  number_or(rows[i].known, rows[i].number, UNIT_NONE, "too few runs"));
+                  number_or(rows[i].known, rows[i].number, UNIT_NONE,
+                            s->count > 1 ? "too few runs" : "one run only"));
     value_put(&map, "outliers", NULL, value_uint(s->outliers, UNIT_COUNT));
     return map;
 }

@@ -103,7 +103,8 @@ static int judge(const struct evidence *evidence, const struct detector *self, s
     const struct path_costs *on_path = &evidence->costs_on_path;
     double gain = gain_find(evidence), all = on_path->classes[WAIT_CLASS_RUNQ];
     double part = all > 0 ? fmin(gain / all, 1) : 0;
-    finding->recoverable = (struct estimate){gain, gain * on_path->wall_low, gain};
+    finding->recoverable = (struct estimate){gain, gain * on_path->wall_low,
+                                             gain * on_path->wall_high};
     path_costs_cover(ret->arena, on_path, runq_pick, &part, finding);
     finding->cost_ns = fmax(finding->cost_ns, gain);
     finding->occurrences = (uint64_t)(costs->throttled_ns * (double)costs->runs / PERIOD_NS);

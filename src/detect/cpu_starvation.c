@@ -60,9 +60,8 @@ static struct starvation starvation_find(const struct evidence *evidence)
     double ns = fmin(queued + s.stolen_ns, evidence_gap_ns(evidence)); /* NaN: not known */
     ns = fmin(fmax(0, ns - throttled), on_path->ns);
     /* As far as the recorded run differs from plain ones nobody knows whether these were kept
-     * waiting, too. */
-    double low = ns * on_path->wall_low * (1 - fmin(on_path->stretch, 1));
-    s.gain = (struct estimate){ns, low, ns};
+     * waiting, too, or for longer. */
+    s.gain = path_costs_estimate(on_path, 0, ns, 0);
     return s;
 }
 

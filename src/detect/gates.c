@@ -14,13 +14,17 @@ void finding_bound(const struct evidence *evidence, struct finding *finding)
     struct estimate *gain = &finding->recoverable;
     double most = evidence->costs_on_path.ns;
     finding->cost_ns = at_most(finding->cost_ns, most);
+    double longest = most * (evidence->costs_on_path.wall_high - 1); /* beyond a usual run */
     if (finding->class == FINDING_ENVIRONMENT)
         most = at_most(most, evidence_gap_ns(evidence));
     else
         most -= evidence->costs_on_path.environment_ns;
     gain->ns = at_most(gain->ns, most);
-    gain->high_ns = at_most(gain->high_ns, most);
+    /* What a run is longer is in its gap. */
+    gain->high_ns = at_most(gain->high_ns,
+                            finding->class == FINDING_ENVIRONMENT ? most + longest : most);
     gain->low_ns = at_most(gain->low_ns, gain->ns);
+    *gain = path_costs_sure(&evidence->costs_on_path, *gain);
 }
 
 /* What is not fixed saves nothing: it counts by what it costs. */

@@ -9,6 +9,7 @@
 
 #define SHARE_MIN       0.60 /* of the CPU time on the path */
 #define WALL_MIN        0.10 /* of the wall time */
+#define MOST_MIN        0.50 /* of the kernel's time, in one system call: a word in the title */
 #define FAULTS_HAVE_ALL 0.50 /* of the kernel's time: then page_faults speaks of it */
 
 struct judging {
@@ -67,6 +68,16 @@ static void angles_put(struct judging *judging, struct finding *finding, const f
                      cpu_ns_text(arena, plain->system_ns), counted * 100)};
 }
 
+/* The heaviest of many may have next to nothing of it: then it says nothing. */
+static const char *most_text(const struct judging *judging, double kernel_ns)
+{
+    double part = kernel_ns > 0 ? judging->syscall_ns / kernel_ns : 0;
+    if (judging->syscall.len == 0 || part < MOST_MIN)
+        return "";
+    return arena_printf(judging->ret->arena, ", %.0f%% of that in %.*s()", part * 100,
+                        STR_FMT(judging->syscall));
+}
+
 static void words_put(struct judging *judging, struct finding *finding)
 {
     struct findings *ret = judging->ret;
@@ -89,11 +100,8 @@ static void words_put(struct judging *judging, struct finding *finding)
             finding_why(ret, finding, artifact, "called from %s",
                         place_text(ret->arena, &finding->place));
     }
-    finding->title = arena_printf(
-        ret->arena, "the kernel has %.0f%% of the CPU time, most of it in %.*s%s",
-        judging->share * 100,
-        STR_FMT(judging->syscall.len ? judging->syscall : STR("no system call")),
-        judging->syscall.len ? "()" : "");
+    finding->title = arena_printf(ret->arena, "the kernel has %.0f%% of the CPU time%s",
+                                  judging->share * 100, most_text(judging, finding->cost_ns));
     finding->caution = "how much of the kernel's time is needed, samples cannot say: what asks too "
                        "often, or for too little at once, is a finding of its own";
     finding->measure_next = arena_printf(ret->arena, "whyslow io -- %s", evidence->command);

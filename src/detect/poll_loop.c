@@ -145,7 +145,7 @@ static struct estimate taken(const struct evidence *evidence, const struct place
     }
     double part = cpu->weight > 0 ? ran / (double)cpu->weight : 0;
     double most = lacked * evidence->axes[AXIS_WAITS].scale;
-    double ns = fmin(part * evidence->costs.wall_ns, most);
+    double ns = fmin(part * evidence->costs_on_path.ns, most);
     double width = samples > 0 ? fmin(1.96 / sqrt(samples), 1) : 1;
     return (struct estimate){ns, ns * (1 - width), ns * (1 + width)};
 }

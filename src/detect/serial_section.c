@@ -148,6 +148,24 @@ static void angles_put(const struct evidence *evidence, struct arena *arena,
                          evidence->costs.cpus)};
 }
 
+/* Of what it computes, how much is at the place that is named: the heaviest may have little. */
+static const char *most_text(const struct evidence *evidence, const struct serial *serial,
+                             struct arena *arena, const char *where, const struct place *place)
+{
+    const struct path_costs *costs = &evidence->costs_on_path;
+    double all = 0, there = 0;
+    for (size_t i = 0; i < costs->count; i++) {
+        uint32_t thread = serial->thread;
+        double ns = thread_pick(&thread, costs, &costs->rows[i]) * costs->rows[i].ns;
+        all += ns;
+        there += costs->rows[i].stack && place_same(&costs->rows[i].place, place, false) ? ns : 0;
+    }
+    if (!(there > 0))
+        return "";
+    return arena_printf(arena, "; of what it computes the most, %.0f%%, is in %s",
+                        there / all * 100, where);
+}
+
 static void describe(const struct evidence *evidence, const struct serial *serial,
                      struct findings *findings, struct finding *finding)
 {
@@ -171,8 +189,8 @@ static void describe(const struct evidence *evidence, const struct serial *seria
                  "threads it could be shared by, on the CPUs there are",
                  value_uint(serial->spread, UNIT_COUNT), NULL, NULL);
     finding_why(findings, finding, arena_printf(arena, "%s %s", artifact, tid),
-                "thread %u has %.0f%% of the critical path, most of it in %s", thread->tid,
-                share * 100, where);
+                "thread %u has %.0f%% of the critical path%s", thread->tid, share * 100,
+                most_text(evidence, serial, arena, where, &finding->place));
     finding_why(findings, finding, evidence->axes[AXIS_CPU].artifact,
                 "meanwhile the %u other threads that have work at other times compute for %s",
                 serial->workers, time_text(arena, serial->others_ns));

@@ -65,6 +65,11 @@ static const char *effect_text(struct arena *arena, const struct interpretation 
     snprintf(share, sizeof(share), "%.0f%%", ns.ns / all * 100);
     if (finding->class == FINDING_CONTEXT)
         return arena_printf(arena, "%s of %s (%s)", run_estimate_text(arena, ns), wall, share);
+    if (isnan(run->evidence->costs.wall_ns) && !run->evidence->costs.recorded_whole)
+        return arena_printf(arena,
+                            "%s of the %s (%s) that were seen of a run are not the "
+                            "program's time",
+                            run_estimate_text(arena, ns), wall, share);
     return arena_printf(arena,
                         "%s of %s (%s) a run are not the program's time: without it a run would "
                         "take about %s",

@@ -27,7 +27,7 @@ struct value run_file_begin(struct arena *arena, const struct interpretation *ru
     struct value root = value_map(arena);
     value_put(&root, "run_id", NULL, value_text(run->about.run_id));
     value_put(&root, "command", NULL, value_text(run->about.command));
-    value_put(&root, "wall_ms", NULL, run_ms(costs->wall_ns, "no run was finished"));
+    value_put(&root, "wall_ms", NULL, run_ms(costs->wall_ns, "no plain run was finished"));
     value_put(&root, "wall_low_ms", NULL, run_ms(costs->wall_low_ns, "too few runs"));
     value_put(&root, "wall_high_ms", NULL, run_ms(costs->wall_high_ns, "too few runs"));
     return root;

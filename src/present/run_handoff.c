@@ -95,6 +95,20 @@ static const char *shares_text(struct arena *arena, const struct path_costs *cos
     return *text ? arena_printf(arena, "Of it, %s", text) : "Where it goes was not recorded";
 }
 
+/* What one run takes is not known: what is divided up then. */
+static const char *seen_text(struct arena *arena, const struct run_costs *costs)
+{
+    char seen[48];
+    if (!(costs->recorded_ns > 0))
+        return "What one run takes is not known";
+    units_format(costs->recorded_ns, UNIT_NS, seen, sizeof(seen));
+    return arena_printf(arena,
+                        "What one run takes is not known: this is of %s of the recorded one%s",
+                        costs->recorded_whole ? arena_printf(arena, "the %s", seen)
+                                              : arena_printf(arena, "the first %s", seen),
+                        costs->recorded_whole ? "" : ", which was ended then");
+}
+
 static void story(const struct handoff *handoff)
 {
     const struct interpretation *run = handoff->run;
@@ -104,9 +118,11 @@ static void story(const struct handoff *handoff)
     size_t confirmed = run_verdicts(run, FINDING_CONFIRMED);
     fputs("# Why is it slow?\n\n", handoff->out);
     markdown_code(handoff->out, "sh", str_from(run->about.command));
-    say(handoff, "One run takes %s of wall time (%s). %s.", run_estimate_text(arena, wall),
-        run->about.runs ? run->about.runs : "number of runs not known",
-        shares_text(arena, &run->evidence->costs_on_path));
+    const char *runs = run->about.runs ? run->about.runs : "number of runs not known";
+    const char *takes = isnan(costs->wall_ns) ? seen_text(arena, costs)
+                                              : arena_printf(arena, "One run takes %s of wall time",
+                                                             run_estimate_text(arena, wall));
+    say(handoff, "%s (%s). %s.", takes, runs, shares_text(arena, &run->evidence->costs_on_path));
     fputs("\n\n", handoff->out);
     const struct wrong_tool *wrong = run->wrong_tools.first;
     if (wrong)

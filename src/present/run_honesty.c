@@ -38,7 +38,8 @@ static const char *overhead_text(struct arena *arena, const struct evidence *evi
             continue;
         const char *names = axes_of(arena, evidence, axis->artifact);
         const char *much = isnan(axis->overhead)
-                               ? "n/a: not known"
+                               ? arena_printf(arena, "n/a: %s",
+                                              axis->overhead_na ? axis->overhead_na : "not known")
                                : arena_printf(arena, "%+.1f%%", axis->overhead * 100);
         text = arena_printf(arena, "%s%s%s %s%s", text, *text ? ", " : "", names, much,
                             axis->disturbed ? " (above 20%: its times rank nothing)" : "");
@@ -147,6 +148,10 @@ struct value run_screen_honesty(struct arena *arena, const struct interpretation
                                            TONE_WARN));
     line_add(arena, &list, "coverage", coverage_text(arena, &evidence->costs_on_path));
     line_add(arena, &list, "seen", seen_text(arena, evidence));
+    if (evidence->costs_on_path.few_runs && evidence->costs_on_path.ns > 0)
+        line_add(arena, &list, "intervals",
+                 "fewer than 2 plain runs say nothing of how much runs differ: they are as wide as "
+                 "the recorded one differed, and n/a where that is less than 1%");
     units_format(run->about.own_cpu_ns, UNIT_NS, own, sizeof(own));
     units_format(run->about.elapsed_ns, UNIT_NS, elapsed, sizeof(elapsed));
     line_add(arena, &list, "cost",

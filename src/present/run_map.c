@@ -79,7 +79,7 @@ static void baseline_put(struct arena *arena, const struct interpretation *run,
     const struct run_costs *costs = &run->evidence->costs;
     const char *none = "not known";
     struct value *baseline = value_put(map, "baseline", NULL, value_map(arena));
-    value_put(baseline, "wall_time_ms", NULL, run_ms(costs->wall_ns, none));
+    value_put(baseline, "wall_time_ms", NULL, run_ms(costs->wall_ns, "no plain run was finished"));
     value_put(baseline, "cpu_time_ms", NULL, run_ms(costs->cpu_ns, none));
     value_put(baseline, "memory_peak_mb", NULL,
               isnan(costs->peak_rss_bytes)

@@ -174,7 +174,7 @@ static void put_worth(FILE *out, struct arena *arena, const struct interpretatio
 /* How much of the wall time it is. */
 static void put_share(FILE *out, const struct interpretation *run, const struct finding *finding)
 {
-    double share = finding->recoverable.ns / run->evidence->costs.wall_ns * 100;
+    double share = finding->recoverable.ns / run->evidence->costs_on_path.ns * 100;
     if (!isfinite(share) || share <= 0)
         return;
     fprintf(out,

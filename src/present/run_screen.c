@@ -116,13 +116,31 @@ static struct value bar_list(struct arena *arena, const struct interpretation *r
     return list;
 }
 
+/* How long the recorded run is says what was seen, not what a run costs. */
+static struct value seen_instead(struct arena *arena, const struct run_costs *costs)
+{
+    char seen[48];
+    if (!(costs->recorded_ns > 0))
+        return value_na("no plain run was finished");
+    units_format(costs->recorded_ns, UNIT_NS, seen, sizeof(seen));
+    if (costs->recorded_whole)
+        return value_na_printf(arena,
+                               "no plain run was finished; the recorded one ended by itself after "
+                               "%s",
+                               seen);
+    return value_na_printf(arena,
+                           "no plain run was finished; seen are the first %s of the recorded one, "
+                           "until it was ended",
+                           seen);
+}
+
 /* "wall 1.31 s (1.29 to 1.35), CPU 1.90 s (145%), peak memory 12.3 MiB". */
 static struct value cost_text(struct arena *arena, const struct run_costs *costs)
 {
     char cpu[48], memory[48];
     struct estimate wall = {costs->wall_ns, costs->wall_low_ns, costs->wall_high_ns};
     if (isnan(costs->wall_ns))
-        return value_na("no run was finished");
+        return seen_instead(arena, costs);
     const char *text = arena_printf(arena, "wall time %s", run_estimate_text(arena, wall));
     if (!isnan(costs->cpu_ns))
         text = arena_printf(arena, "%s, CPU time %s (%.0f%% of one CPU)", text,

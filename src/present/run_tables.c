@@ -78,8 +78,9 @@ struct estimate run_after(const struct interpretation *run, const struct finding
 {
     double wall = run->evidence->costs_on_path.ns;
     const struct estimate *gain = &finding->recoverable;
-    return (struct estimate){fmax(0, wall - gain->ns), fmax(0, wall - gain->high_ns),
-                             fmax(0, wall - gain->low_ns)};
+    return (struct estimate){fmax(0, wall - gain->ns),
+                             isnan(gain->high_ns) ? NAN : fmax(0, wall - gain->high_ns),
+                             isnan(gain->low_ns) ? NAN : fmax(0, wall - gain->low_ns)};
 }
 
 static struct value text_or_na(const char *text, const char *reason)

@@ -183,9 +183,75 @@ def long(folder):
     done = call(folder, "--budget", "5s", "--", "sleep", "60")
     result = answered(done)
     in_time(done, 5 + 3)  # reading and naming what was recorded has no bound of its own
-    assert result["runs"] == 0 and "longer than the budget" in result["measured"]
+    assert result["runs"] == 0 and "no plain run was finished: a first one was ended after" in result["measured"]
+    assert re.search("no plain run was finished; seen are the first .* until it was ended", result["cost"]), result["cost"]
+    says(result["honesty"], "cost: .*n/a: no plain run was finished")
+    assert wall_of(folder) == "n/a: no plain run was finished", wall_of(folder)
     says(result["missing"], "holds the first", "I/O: not recorded", "heap: not recorded")
     assert (latest(folder) / "recording.whyslow").exists()
+
+
+def ends(value, low, high):
+    """None, or how wide the interval is to either side, relative."""
+    if isinstance(low, str) or isinstance(high, str):
+        assert low == high == "n/a: not known", (low, high)
+        return None
+    return (value - low) / value, (high - value) / value
+
+
+def single(folder):
+    """One run does not tell how much runs differ: nothing is said to vary by 0."""
+    result = answered(call(folder, "--runs", "1", "--", "sh", "-c", "sleep 0.4; sleep 0.2"))
+    assert result["runs"] == 1
+    for name, metric in json.loads((latest(folder) / "baseline.json").read_text())["metrics"].items():
+        for key in ("stddev", "mad", "cv_percent"):
+            assert metric.get(key, "n/a: one run only") == "n/a: one run only", (name, metric)
+    done = subprocess.run([whyslow, "bench", "--json", "--runs", "1", "--warmup", "0", "true"], cwd=folder, check=False,
+                          stdout=subprocess.PIPE)
+    metric = json.loads(done.stdout)["results"][0]["wall_ms"]
+    assert all(metric[key] == "n/a: one run only" for key in ("stddev", "mad", "cv")), metric
+    costs, axes = (json.loads((latest(folder) / "evidence.json").read_text())[key] for key in ("costs", "axes"))
+    apart = abs(axes["waits"]["wall_ns"] / costs["wall_ns"] - 1)
+    rows = [(row["location"], row["value_ms"], row["value_low_ms"], row["value_high_ms"]) for row in result["hotspots"]]
+    rows += [(row["detector"], row["recoverable_ms"], row["recoverable_low_ms"], row["recoverable_high_ms"])
+             for row in result["suspicions"] if row["verdict"] == "confirmed"]
+    rows += [(row["detector"], row["ms"], row["low_ms"], row["high_ms"]) for row in result["environment"]
+             if row["verdict"] == "confirmed"]
+    sleeps = [row for row in rows if "nanosleep" in row[0]]
+    assert sleeps, rows
+    for row in rows:
+        width = ends(*row[1:]) if row[1] != 0 else None
+        print(row, width, apart)
+        assert width is None or sum(width) > 0.0099, row
+    for row in sleeps:
+        width = ends(*row[1:])
+        assert width is None or width[0] >= 0.999 * apart, (row, apart)
+    says(result["honesty"], "fewer than 2 plain runs say nothing of how much runs differ")
+
+
+def wall_of(folder):
+    return json.loads((latest(folder) / "hotspots.json").read_text())["wall_ms"]
+
+
+def cold(folder):
+    """Only the first run is slow. The one that is recorded is whole: it is compared with plain runs, or with nothing."""
+    pathlib.Path(folder, "cold.sh").write_text("test -e flag || { touch flag; sleep 60; }; sleep 0.3\n")
+    result = answered(call(folder, "--quick", "--", "sh", "cold.sh"))
+    costs = json.loads((latest(folder) / "evidence.json").read_text())["costs"]
+    said = "\n".join(result["honesty"])
+    assert "only the beginning" not in said and "left processes behind" not in said, said
+    says(result["missing"], "the first run was ended after .*, as long as one may take of a budget of 10.0 s; the recorded one")
+    if result["runs"] == 0:  # a machine so busy that nothing else fitted
+        assert "no plain run was finished; the recorded one ended by itself after" in result["cost"], result["cost"]
+        says(result["honesty"], "cost: .*n/a: no plain run was finished")
+        assert costs["recorded_whole"] and costs["wall_ns"] == "n/a: not known", costs
+    else:
+        assert re.search("after the recorded one, .*: a first one was ended after", result["measured"]), result["measured"]
+        assert costs["wall_ns"] == json.loads((latest(folder) / "baseline.json").read_text())["metrics"]["wall"]["median"]
+        assert costs["wall_ns"] / 1e6 == wall_of(folder) and costs["recorded_ns"] == "n/a: not known", costs
+        axis = json.loads((latest(folder) / "evidence.json").read_text())["axes"]["waits"]
+        says(result["honesty"], re.escape(f"waits {(axis['wall_ns'] / costs['wall_ns'] - 1) * 100:+.1f}%"))
+    timed("a plain run fits", result["runs"] > 0, str(result["runs"]))
 
 
 def budget(folder):
@@ -218,7 +284,7 @@ def quick(folder):
     done = call(folder, "--quick", "--", "sleep", "30")
     result = answered(done)
     in_time(done, 10 + 1)
-    says(result["missing"], "a run takes longer than the budget")
+    says(result["missing"], "the first run was ended after .*, as long as one may take of a budget of 10.0 s")
 
 
 def cut(folder):

@@ -317,6 +317,29 @@ static void kernel_needs_most_of_the_cpu(void **state)
     }
 }
 
+/* The largest of many small ones is not most of it. */
+static void a_call_is_named_for_what_it_has_of_the_kernels_time(void **state)
+{
+    (void)state;
+    for (int most = 0; most < 2; most++) {
+        struct scene *scene = scene_new();
+        runs(scene, most ? 540 : 200, "main ask c:close k:__x64_sys_close");
+        for (int i = 0; i < 4; i++)
+            runs(scene, most ? 90 : 175,
+                 i % 2   ? "main ask c:getrandom k:__x64_sys_getrandom"
+                 : i > 1 ? "main ask c:openat k:__x64_sys_openat"
+                         : "main ask k:kernel_of_no_call");
+        runs(scene, 100, "main other");
+        const struct finding *finding = judged(scene, &detect_kernel_dominated, 900, 0, 1);
+        confirmed(finding, 0);
+        if (most)
+            assert_non_null(strstr(finding->title, ", 60% of that in close()"));
+        else
+            assert_null(strchr(finding->title, ','));
+        scene_free(scene);
+    }
+}
+
 static void kernel_that_serves_faults_is_left_to_page_faults(void **state)
 {
     (void)state;
@@ -631,6 +654,7 @@ int main(void)
         cmocka_unit_test(function_speaks_where_its_line_is_not_enough),
         cmocka_unit_test(lines_that_are_not_known_are_not_judged),
         cmocka_unit_test(kernel_needs_most_of_the_cpu),
+        cmocka_unit_test(a_call_is_named_for_what_it_has_of_the_kernels_time),
         cmocka_unit_test(kernel_that_serves_faults_is_left_to_page_faults),
         cmocka_unit_test(faults_are_saved_by_larger_pages_or_by_keeping),
         cmocka_unit_test(loading_needs_its_share),

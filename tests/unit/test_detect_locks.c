@@ -413,6 +413,9 @@ static void one_that_computes_alone_is_a_serial_section(void **state)
     struct team team = serial(0);
     /* Three threads, four CPUs: a third of it stays. */
     assert_float_equal(expect_confirmed(&team, &detect_serial_section), 350 * 2 / 3.0, 1);
+    struct findings findings;
+    const struct finding *finding = judged(&team, &detect_serial_section, &findings);
+    assert_non_null(strstr(finding->whys[0].text, "of what it computes the most, 100%, is in"));
     run_free(team.run);
 }
 
@@ -467,6 +470,23 @@ static void who_lacks_a_cpu_starves(void **state)
     (void)state;
     struct team team = queued(4);
     assert_float_equal(expect_confirmed(&team, &detect_cpu_starvation), 200, 2);
+    run_free(team.run);
+}
+
+/* Plain runs take 360 to 480 ms, and the recorded one differs by a tenth. */
+static void what_was_taken_is_unsure_at_both_ends(void **state)
+{
+    (void)state;
+    struct team team = queued(4);
+    struct findings findings;
+    struct path_costs *costs = &team.run->evidence.costs_on_path;
+    costs->stretch = 0.1;
+    costs->wall_low = 0.9;
+    costs->wall_high = 1.2;
+    const struct finding *finding = judged(&team, &detect_cpu_starvation, &findings);
+    assert_float_equal(finding->recoverable.ns / RUN_MS, 200, 0.1);
+    assert_float_equal(finding->recoverable.low_ns / RUN_MS, 200 - 200 * hypot(0.1, 0.1), 0.1);
+    assert_float_equal(finding->recoverable.high_ns / RUN_MS, 200 + 200 * hypot(0.2, 0.1), 0.1);
     run_free(team.run);
 }
 
@@ -659,6 +679,7 @@ int main(void)
         cmocka_unit_test(where_all_are_busy_there_is_none),
         cmocka_unit_test(a_program_of_one_thread_shares_nothing),
         cmocka_unit_test(who_lacks_a_cpu_starves),
+        cmocka_unit_test(what_was_taken_is_unsure_at_both_ends),
         cmocka_unit_test(who_waits_for_its_siblings_does_not_wait_for_others),
         cmocka_unit_test(others_that_do_nothing_take_nothing),
         cmocka_unit_test(what_other_guests_have_is_the_hosts),

@@ -126,6 +126,24 @@ static void what_may_save_nothing_is_not_worth_it(void **state)
     run_free(run);
 }
 
+/* How sure it is costs confidence; that nobody knows it does not make it a whole run's. */
+static void ends_that_are_not_known_stay_so(void **state)
+{
+    (void)state;
+    struct made_run *run = run_new();
+    evidence_new(run);
+    struct findings findings = {.arena = &run->arena};
+    struct finding *f = add(run, &findings, "f", 1, 3);
+    f->recoverable.low_ns = f->recoverable.high_ns = NAN;
+    assert_int_equal(opportunity_rank(&run->evidence, &findings), 0);
+    assert_true(f->score >= OPPORTUNITY_WORTH && opportunity_is_worth(f));
+    struct opportunity_sum sum;
+    assert_int_equal(opportunity_together(&run->evidence, &findings, &sum), 0);
+    assert_near(sum.recoverable.ns, f->recoverable.ns);
+    assert_true(isnan(sum.recoverable.low_ns) && isnan(sum.recoverable.high_ns));
+    run_free(run);
+}
+
 static void loss_and_width_cost_confidence(void **state)
 {
     (void)state;
@@ -224,6 +242,7 @@ int main(void)
         cmocka_unit_test(what_is_hardly_believed_counts_by_as_much_as_it_is),
         cmocka_unit_test(what_cannot_be_fixed_is_not_ranked),
         cmocka_unit_test(what_may_save_nothing_is_not_worth_it),
+        cmocka_unit_test(ends_that_are_not_known_stay_so),
         cmocka_unit_test(loss_and_width_cost_confidence),
         cmocka_unit_test(together_the_same_time_is_saved_once),
         cmocka_unit_test(the_tables_of_the_document_are_those_of_the_program),

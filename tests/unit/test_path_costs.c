@@ -299,6 +299,23 @@ static void what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut(voi
     run_free(run);
 }
 
+/* It would say that runs do not differ, which one run cannot tell. */
+static void an_interval_of_one_run_is_not_empty(void **state)
+{
+    (void)state;
+    struct path_costs costs = {.ns = 100, .few_runs = true, .wall_low = 1, .wall_high = 1};
+    struct estimate all = path_costs_sure(&costs, path_costs_estimate(&costs, 0, 100, 0));
+    assert_near(all.ns, 100);
+    assert_true(isnan(all.low_ns) && isnan(all.high_ns));
+    costs.wall_low = 0.9; /* by so much the recorded one differs */
+    all = path_costs_sure(&costs, path_costs_estimate(&costs, 0, 50, 0));
+    assert_near(all.low_ns, 45);
+    assert_near(all.high_ns, 50);
+    costs = (struct path_costs){.ns = 100, .wall_low = 1, .wall_high = 1};
+    all = path_costs_sure(&costs, path_costs_estimate(&costs, 0, 100, 0));
+    assert_near(all.low_ns, 100); /* many runs can be alike */
+}
+
 static void fewer_samples_make_a_wider_interval(void **state)
 {
     (void)state;
@@ -399,6 +416,7 @@ int main(void)
         cmocka_unit_test(what_ran_is_stretched_to_the_cpu_time_of_plain_runs_and_no_further),
         cmocka_unit_test(what_recording_computed_is_no_cost_of_the_program),
         cmocka_unit_test(what_the_recorded_run_waited_for_a_cpu_beyond_a_plain_one_is_cut),
+        cmocka_unit_test(an_interval_of_one_run_is_not_empty),
         cmocka_unit_test(fewer_samples_make_a_wider_interval),
         cmocka_unit_test(a_finding_knows_its_rows_and_its_part_of_them),
         cmocka_unit_test(without_waits_samples_stand_in_and_the_rest_is_not_seen),
