@@ -225,7 +225,9 @@ static struct path_wall wall_of(const struct evidence *e)
     const struct run_costs *costs = &e->costs;
     bool sure = costs->wall_low_ns > 0 && costs->wall_high_ns > 0;
     struct path_wall wall = {
-        .ns = costs->wall_ns > 0 ? costs->wall_ns : costs->recorded_ns,
+        .ns = costs->wall_ns > 0       ? costs->wall_ns
+              : costs->recorded_ns > 0 ? costs->recorded_ns
+                                       : NAN,
         .low_ns = sure ? costs->wall_low_ns : costs->wall_min_ns,
         .high_ns = sure ? costs->wall_high_ns : costs->wall_max_ns,
         .cpu_ns = costs->cpu_ns,
