@@ -339,8 +339,6 @@ static double running_most(const struct path_wall *wall, double ran_ns)
 static double longer_fit(struct spread *spread, const struct path_wall *wall, double wall_ns)
 {
     double path_ns = (double)spread->path->ns;
-    if (!(wall->ns > 0)) /* nothing is known that it would be longer than */
-        return path_ns;
     double ran_ns = class_ns(spread, WAIT_CLASS_RUNNING);
     double gone = fmin(path_ns - wall_ns, ran_ns - running_most(wall, ran_ns));
     if (gone > 0) {
