@@ -92,7 +92,7 @@ static void percentiles_fill(const struct summary *s, struct percentile rows[PER
     memcpy(rows, all, sizeof(all));
 }
 
-static const char one_run[] = "one run has no spread";
+static const char one_run[] = "one run only";
 
 static struct value metric_map(const struct bench_facts *facts, const struct bench_outcome *out,
                                int metric)
