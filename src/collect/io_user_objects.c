@@ -86,8 +86,8 @@ static struct object_id id_of(const struct preload_object *told)
         .ino = told->ino, .dev = (uint32_t)told->dev, .kind = kind_of(told->mode)};
     if (id.kind == OBJECT_ID_SOCKET)
         id.dev = 0;
-    if (id.kind == OBJECT_ID_FILE && told->birth != 0)
-        id.ino = (uint32_t)told->ino | hash_u64(told->birth ^ told->ino >> 32) << 32;
+    if (id.kind == OBJECT_ID_FILE)
+        id.ino = objects_file_number(told->ino, told->birth);
     return id;
 }
 

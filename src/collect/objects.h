@@ -42,6 +42,9 @@ MUST_USE int objects_use(struct objects *objects, const struct object_id *id, ui
 bool objects_is_named(const struct objects *objects, const struct object_id *id);
 /* What is called by other means: a kernel lock. */
 MUST_USE int objects_name(struct objects *objects, const struct object_id *id, struct str name);
+/* The number of a file's id where no kernel program tells the inode's generation: with its birth in
+ * ns instead, since numbers of deleted files are given to new ones. 0: the birth is not known. */
+uint64_t objects_file_number(uint64_t ino, uint64_t birth_ns);
 /* -ENOENT, -EACCES …: the fd cannot be looked at; *ret is untouched. */
 MUST_USE int objects_of_fd(struct objects *objects, int pid, int fd, uint32_t *ret);
 /* `process`: the sink's id of the one that waits; `pid`: whom for, 0 for any. */

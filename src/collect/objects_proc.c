@@ -104,6 +104,11 @@ static uint16_t kind_of_mode(uint16_t mode)
     }
 }
 
+uint64_t objects_file_number(uint64_t ino, uint64_t birth_ns)
+{
+    return birth_ns == 0 ? ino : (uint32_t)ino | hash_u64(birth_ns ^ ino >> 32) << 32;
+}
+
 /* The kernel writes " (deleted)" behind the path of a file that has none any more; one that is
  * called so has a link left. */
 static void inode_facts(struct fd_link *link, struct object_record *ret)
@@ -111,7 +116,7 @@ static void inode_facts(struct fd_link *link, struct object_record *ret)
     struct statx found;
     struct str text = {link->text, link->len};
     if (statx(AT_FDCWD, link->path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-              STATX_TYPE | STATX_INO | STATX_NLINK, &found) < 0) {
+              STATX_TYPE | STATX_INO | STATX_NLINK | STATX_BTIME, &found) < 0) {
         ret->id = (struct object_id){
             .ino = hash_bytes(text.data, text.len),
             .kind = OBJECT_ID_OTHER,
@@ -121,6 +126,9 @@ static void inode_facts(struct fd_link *link, struct object_record *ret)
     ret->id.kind = kind_of_mode(found.stx_mode);
     ret->id.ino = ret->ino = found.stx_ino;
     ret->id.dev = found.stx_dev_major << 20 | found.stx_dev_minor;
+    if (ret->id.kind == OBJECT_ID_FILE && (found.stx_mask & STATX_BTIME))
+        ret->id.ino = objects_file_number(
+            found.stx_ino, (uint64_t)found.stx_btime.tv_sec * NS_PER_SEC + found.stx_btime.tv_nsec);
     if (found.stx_nlink == 0 && str_ends(text, " (deleted)"))
         link->len -= strlen(" (deleted)");
 }
