@@ -190,6 +190,21 @@ static int finish(struct run *run, struct why *why)
     return r < 0 ? r : collector_cpu.finish(run->cpu, why);
 }
 
+/* A command with its path: it is not searched for. */
+static int command_start(struct run *run, char **argv, const char *output, struct why *why)
+{
+    struct spawn_opts spawn = {
+        .argv = argv,
+        .path = argv[0],
+        .input = SPAWN_INHERIT,
+        .output = output ? SPAWN_FILE : SPAWN_NULL,
+        .output_path = output,
+        .error = SPAWN_INHERIT,
+        .hold = true,
+    };
+    return spawn_start(&spawn, &run->spawn, why);
+}
+
 int main(int argc, char **argv)
 {
     struct run run = {.memory = SINK_MEMORY_INIT};
@@ -209,17 +224,8 @@ int main(int argc, char **argv)
         watched = option == 'w' ? atoi(optarg) : watched;
         seconds = option == 'd' ? (uint64_t)atoi(optarg) : seconds;
     }
-    if (pid == 0 && !machine) { /* a command with its path: it is not searched for */
-        struct spawn_opts spawn = {
-            .argv = argv + optind,
-            .path = argv[optind],
-            .input = SPAWN_INHERIT,
-            .output = output ? SPAWN_FILE : SPAWN_NULL,
-            .output_path = output,
-            .error = SPAWN_INHERIT,
-            .hold = true,
-        };
-        if (spawn_start(&spawn, &run.spawn, &why) < 0)
+    if (pid == 0 && !machine) {
+        if (command_start(&run, argv + optind, output, &why) < 0)
             return fail("start", &why);
         pid = spawn_pid(run.spawn);
     }
