@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,10 @@ def run_case(name, whyslow):
             if tool.is_file():
                 (work / "bin" / tool.name).symlink_to(tool)
         (work / "cwd").mkdir()
-        # Nothing of the person running the tests may leak in.
+        # Nothing of the person running the tests may leak in: no signals that nohup or a background job ignores, either.
+        for one in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            if signal.getsignal(one) == signal.SIG_IGN:
+                signal.signal(one, signal.SIG_DFL)
         env = {
             "PATH": f"{work}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "LC_ALL": "C.UTF-8",

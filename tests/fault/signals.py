@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+import judged  # noqa: E402,F401  # signals are not ignored from here on
+
 case, whyslow = sys.argv[1], os.path.abspath(sys.argv[2])
 PATIENCE_S = 600
 WATCHED = (signal.SIGINT, signal.SIGTERM)

@@ -8,11 +8,18 @@ environment) the figure is printed and nothing else.
 """
 
 import os
+import signal
 import sys
 import traceback
 
 ABOUT_TIMES = 75
 JUDGED = os.environ.get("TIMES", "judged") == "judged"
+
+
+# What nohup, or a shell in the background, made this process ignore its programs would ignore, too.
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
 
 
 class TimeWrong(AssertionError):

@@ -3,6 +3,7 @@
  *
  *     unit-base NAME    runs one file here, as if it were a program of its own
  *     unit-base         runs all, each in a child: one that crashes ends alone */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,6 +46,9 @@ static int file_run(const struct file *file)
 
 int main(int argc, char **argv)
 {
+    /* nohup and shells in the background ignore them, and what is tested would, too. */
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
     if (argc == 1) {
         int failed = 0;
         for (size_t i = 0; i < FILES; i++)
