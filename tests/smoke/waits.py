@@ -329,7 +329,8 @@ def case_namespaces():
 
 
 def attach(*options, command, seconds, switches=100):
-    """Looks at a program that runs already for so long, and until its threads have fallen asleep so often meanwhile."""
+    """Looks at a program that runs already for so long, and until its threads have fallen asleep so often meanwhile.
+    Returns the answer, the pid, and how long that was in ms: at least, since it was seen to record, and at most."""
     target = subprocess.Popen([*(lab.nobody() if tier == "nobody" else []), *map(str, command)],
                               stdout=subprocess.PIPE, text=True)
     try:
@@ -340,38 +341,51 @@ def attach(*options, command, seconds, switches=100):
             time.sleep(0.01)
         options = [str(target.pid) if option is None else option for option in options]
         who = lab.nobody() if tier == "nobody" else []
+        begun = time.monotonic()
         recorder = subprocess.Popen([*who, lab.whyslow, "record", "--offcpu", "--tier", "kernel" if tier == "kernel" else
                                      "user", *options, "-o", "attached.whyslow"], env=lab.environment)
         lab.wait_recording(recorder, "attached.whyslow")
-        end, first = time.monotonic() + seconds, wait_tools.seen.fallen_asleep(target.pid)
-        while time.monotonic() < end or wait_tools.seen.fallen_asleep(target.pid) < first + switches:
+        there, first = time.monotonic(), wait_tools.seen.fallen_asleep(target.pid)
+        while time.monotonic() < there + seconds or wait_tools.seen.fallen_asleep(target.pid) < first + switches:
             assert target.poll() is None and recorder.poll() is None, "one of them is gone"
             time.sleep(0.01)
+        least = time.monotonic() - there
         recorder.send_signal(signal.SIGINT)
         assert recorder.wait(wait_tools.PATIENCE_S) == 0
+        looked_ms = (least * 1e3, (time.monotonic() - begun) * 1e3)
         assert target.poll() is None, "the target is gone"
     finally:
         target.kill()
         target.wait()
     answer = lab.waits("attached.whyslow")
     check_schema(schema, answer.json)
-    return answer, target.pid
+    return answer, target.pid, looked_ms
+
+
+def whole_length(thread, looked_ms):
+    """All that a thread did together: as long as we looked, and as long as the recording says it is."""
+    whole = sum(thread[name] or 0 for name in wait_tools.CLASSES)
+    time_between("all the time", whole, *looked_ms)
+    said = wait_tools.json.loads(recorded("SELECT json FROM document WHERE name = 'target'")[0]["json"])
+    long_ms = (said["end_ns"] - said["start_ns"]) / 1e6
+    time_between("the recording's length", whole, 0.95 * long_ms, 1.05 * long_ms)
+    return whole
 
 
 def case_attach():
-    answer, pid = attach("-p", None, command=[calls, "epoll", 600000], seconds=2)
+    answer, pid, looked_ms = attach("-p", None, command=[calls, "epoll", 600000], seconds=2)
     thread = answer.threads[pid]["classes_ms"]
-    time_between("its two seconds", sum(thread[name] or 0 for name in wait_tools.CLASSES), 1900, 2500)
-    time_between("idle", thread["idle"], 900, 2000)
+    whole = whole_length(thread, looked_ms)
+    time_between("idle", thread["idle"], 0.45 * whole, whole)
     assert answer.with_function("serves"), "the stack is not known"
 
 
 def case_attach_blocked():
     """In mid-wait before we come and after we go: the wait is as long as we looked."""
-    answer, pid = attach("-p", None, command=[calls, "sleep", 60000], seconds=2, switches=0)
+    answer, pid, looked_ms = attach("-p", None, command=[calls, "sleep", 60000], seconds=2, switches=0)
     thread = answer.threads[pid]["classes_ms"]
-    time_between("its two seconds", sum(thread[name] or 0 for name in wait_tools.CLASSES), 1900, 2500)
-    time_between("asleep", thread["timer"], 1900, 2500)
+    whole = whole_length(thread, looked_ms)
+    time_between("asleep", thread["timer"], 0.95 * whole, whole)
 
 
 def recorded(query):
@@ -450,7 +464,7 @@ def case_both():
 
 
 def case_system():
-    answer, _ = attach("-a", command=[threads, "convoy", 4, 100000], seconds=2)
+    answer, _, _ = attach("-a", command=[threads, "convoy", 4, 100000], seconds=2)
     assert answer.with_function("takes_the_lock"), "the convoy is not seen"
     assert {row["class"] for row in answer.with_function("takes_the_lock")} - {"pagefault"} == {"lock"}
 
