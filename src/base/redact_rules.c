@@ -35,7 +35,7 @@ const struct redact_rule redact_rules[] = {
     {"duckdb", "-c", REDACT_SQL},
     {"sqlite3 duckdb", "", REDACT_SQL},
     {"sqlcmd bcp isql tsql", "-P", REDACT_VALUE},
-    {"cqlsh twine", "-p", REDACT_VALUE},
+    {"cqlsh twine beeline mutool ncftp* rabbitmqadmin", "-p", REDACT_VALUE},
     {"ssh-keygen", "-N -P", REDACT_VALUE},
     {"sqlcmd", "-Q -q", REDACT_SQL},
     {REDIS, "-a --pass", REDACT_VALUE},
@@ -134,6 +134,7 @@ static const struct redact_command commands[] = {
     {"cargo", "login", .behind = "cargo"},
     {"htpasswd", NULL, .shown = 2}, /* FILE USER, with -n USER */
     {"wpa_passphrase", NULL, .shown = 1},
+    {"isql iusql", NULL, .shown = 2}, /* DSN USER WORD */
     {"mkpasswd oathtool", NULL, .shown = 0},
     {"mysqladmin mariadb-admin", "password", .hides = 1},
     {"rabbitmqctl", "add_user change_password authenticate_user", .shown = 1, .hides = 1},

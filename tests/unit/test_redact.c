@@ -219,6 +219,9 @@ static void operands_are_secrets_where_the_command_says_so(void **state)
         {"htpasswd|-nb|me|pw", "htpasswd|-nb|me|[redacted]"},
         {"htpasswd|-b|-n|me|pw", "htpasswd|-b|-n|me|[redacted]"},
         {"wpa_passphrase|my net|pw", "wpa_passphrase|my net|[redacted]"},
+        {"isql|-v|dsn|me|pw", "isql|-v|dsn|me|[redacted]"},
+        {"rabbitmqadmin|-u|a|-p|pw|list|queues", "rabbitmqadmin|-u|a|-p|[redacted]|list|queues"},
+        {"mutool|clean|-p|pw|a.pdf", "mutool|clean|-p|[redacted]|a.pdf"},
         {"openssl|enc|-in|passwd|-out|f|-a", NULL},
         {"openssl|x509|passwd|f", NULL},
         {"sudo|passwd|me", NULL},
@@ -229,6 +232,7 @@ static void operands_are_secrets_where_the_command_says_so(void **state)
         {"htpasswd|-c|f|me", NULL},
         {"htpasswd|-n|me", NULL},
         {"wpa_passphrase|net", NULL},
+        {"isql|dsn|me", NULL},
     };
     CHECK(rows);
 }
